@@ -5,8 +5,6 @@ Sequences are ordered by length, so that those that still run at a step are the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,10 +18,10 @@ def _order(offsets: Ints) -> tuple[Ints, Ints, Ints]:
     return order, offsets[:-1][order], lengths[order]
 
 
-def _running(lengths: Ints) -> Iterator[tuple[int, int]]:
+def _running(lengths: Ints) -> list[tuple[int, int]]:
     """Each step with the number of sequences that have it."""
-    for t in range(int(lengths[0]) if len(lengths) else 0):
-        yield t, int(np.searchsorted(-lengths, -t, side="left"))
+    steps = np.arange(int(lengths[0]) if len(lengths) else 0)
+    return list(enumerate(np.searchsorted(-lengths, -steps, side="left").tolist()))
 
 
 def _ahead(x: Floats, transitions: Floats, steps: Ints) -> Floats:
@@ -83,7 +81,7 @@ def posteriors(
         tail = (starts + lengths - 1)[lengths > 0]
         rows[tail] *= ends[1]
         rows[tail] /= rows[tail].sum(axis=1, keepdims=True)
-        for t, n in reversed(list(_running(lengths))):
+        for t, n in reversed(_running(lengths)):
             if t == 0:
                 break
             steps = starts[:n] + t
@@ -128,7 +126,7 @@ def best_lists(scores: Floats, transitions: Floats, ends: Floats, offsets: Ints,
     nothing = np.where(np.arange(most) == 0, 0.0, -np.inf)
     values[order] = np.where((lengths > 0)[:, None], np.take_along_axis(flat, places, axis=1), nothing)
     possible = values[order] > -np.inf
-    for t, n in reversed(list(_running(lengths))):
+    for t, n in reversed(_running(lengths)):
         steps = starts[:n] + t
         label, rank = np.divmod(places[:n], most)
         paths[:, steps] = np.where(possible[:n], label, -1).T
@@ -148,7 +146,7 @@ def draw(
     order, starts, lengths = _order(offsets)
     keep = wanted[order]
     starts, lengths = starts[keep], lengths[keep]
-    for t, n in reversed(list(_running(lengths))):
+    for t, n in reversed(_running(lengths)):
         steps = starts[:n] + t
         near = np.broadcast_to(final, (len(paths), n, len(final))).copy()
         on = int(np.searchsorted(-lengths, -(t + 1), side="left"))

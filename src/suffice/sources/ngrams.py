@@ -67,18 +67,18 @@ class WindowLayout:
 
     def domain(self, states: Iterable[Hashable]) -> Domain:
         """The variables of a window over these states, the marks among them."""
-        found = tuple(states) if self.states is None else self.states
+        known_states = tuple(states) if self.states is None else self.states
         marks = [self.start] + ([] if self.end is None else [self.end])
-        known = set(found)
+        known = set(known_states)
         for mark in marks:
-            if mark in known and state_key(mark) in set(map(state_key, found)):
+            if mark in known and state_key(mark) in set(map(state_key, known_states)):
                 raise _marked(mark)
         ends = () if self.end is None else (self.end,)
         if self.states is not None:
-            before = [Variable.discrete(name, (self.start, *found), self.origin) for name in self.names[:-1]]
-            return Domain([*before, Variable.discrete(self.names[-1], (*found, *ends), self.origin)])
-        past = Variable.discrete(self.names[0], sort_states((self.start, *found)), origin="seen")
-        future = Variable.discrete(self.names[-1], sort_states((*found, *ends)), origin="seen")
+            before = [Variable.discrete(name, (self.start, *known_states), self.origin) for name in self.names[:-1]]
+            return Domain([*before, Variable.discrete(self.names[-1], (*known_states, *ends), self.origin)])
+        past = Variable.discrete(self.names[0], sort_states((self.start, *known_states)), origin="seen")
+        future = Variable.discrete(self.names[-1], sort_states((*known_states, *ends)), origin="seen")
         return self._over(past, future)
 
     def text_domain(self, words: list[str]) -> tuple[Domain, tuple[Codes, Codes]]:
@@ -87,8 +87,8 @@ class WindowLayout:
         Numbers are 0 for the start, 1 for the end and then those of the words; a code is -1 where it cannot be.
         """
         ordered = sorted(words)
-        place = dict(zip(ordered, range(len(ordered)), strict=True))
-        rank = np.fromiter(map(place.__getitem__, words), np.int32, len(words))
+        ranks = dict(zip(ordered, range(len(ordered)), strict=True))
+        rank = np.fromiter(map(ranks.__getitem__, words), np.int32, len(words))
         begin = self._room(ordered, self.start)
         past = Variable.of_texts(self.names[0], (*ordered[:begin], str(self.start), *ordered[begin:]), origin="seen")
         before = np.concatenate([[begin, -1], rank + (rank >= begin)]).astype(np.int32)
@@ -103,10 +103,10 @@ class WindowLayout:
     @staticmethod
     def _room(ordered: list[str], mark: Any) -> int:
         """Where a mark goes among sorted words."""
-        at = bisect_left(ordered, mark)
-        if at < len(ordered) and ordered[at] == mark:
+        index = bisect_left(ordered, mark)
+        if index < len(ordered) and ordered[index] == mark:
             raise _marked(mark)
-        return at
+        return index
 
     def _over(self, past: Variable, future: Variable) -> Domain:
         """The variables of a window, of which those before the last share their states."""
@@ -161,7 +161,7 @@ def count_stream(
     counter = _Counter(layout)
     read = 0
     while chunk := list(islice(stream, CHUNK_SEQUENCES)):
-        parts = [_listed(item, split, read + place) for place, item in enumerate(chunk)]
+        parts = [_listed(item, split, read + number) for number, item in enumerate(chunk)]
         read += len(chunk)
         flat = [_number(state, numbers, labels) for part in parts for state in part]
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
@@ -171,25 +171,25 @@ def count_stream(
     return counter.summary(labels)
 
 
-def _listed(item: Any, split: Callable[[Any], Iterable[Hashable]] | None, place: int) -> list[Any]:
+def _listed(item: Any, split: Callable[[Any], Iterable[Hashable]] | None, number: int) -> list[Any]:
     if split is None and (item is None or not hasattr(item, "__iter__")):
-        raise DataError(f"Sequence {place} of the iterator is {item!r}; expected a list of states.")
-    found = list(item if split is None else split(item))
-    if not found:
-        raise DataError(f"Sequence {place} of the iterator is empty; each sequence needs at least one step.")
-    if any(map(is_gap, found)):
-        raise MissingValueError(f"Sequence {place} of the iterator holds a gap; a Markov chain needs every state.")
-    return found
+        raise DataError(f"Sequence {number} of the iterator is {item!r}; expected a list of states.")
+    states = list(item if split is None else split(item))
+    if not states:
+        raise DataError(f"Sequence {number} of the iterator is empty; each sequence needs at least one step.")
+    if any(map(is_gap, states)):
+        raise MissingValueError(f"Sequence {number} of the iterator holds a gap; a Markov chain needs every state.")
+    return states
 
 
 def _number(state: Hashable, numbers: dict[Hashable, int], labels: list[Hashable]) -> int:
     """The number of a state; texts are looked up as they are, anything else by type and value."""
     key: Hashable = state if type(state) is str else state_key(state)
-    found = numbers.get(key)
-    if found is None:
-        found = numbers[key] = len(labels) + _WORDS
+    code = numbers.get(key)
+    if code is None:
+        code = numbers[key] = len(labels) + _WORDS
         labels.append(state)
-    return found
+    return code
 
 
 def count_text(path: str | os.PathLike[str], layout: WindowLayout) -> Summary:
@@ -296,13 +296,13 @@ class _Counter:
 
 
 def _renumbered(cells: Codes, tables: tuple[Codes, Codes]) -> list[Codes]:
-    return [tables[int(place == cells.shape[1] - 1)][cells[:, place]] for place in range(cells.shape[1])]
+    return [tables[int(column == cells.shape[1] - 1)][cells[:, column]] for column in range(cells.shape[1])]
 
 
 def _summed(parts: list[tuple[Codes, Floats]]) -> tuple[Codes, Floats]:
     cells = np.concatenate([part for part, _ in parts])
-    values = np.concatenate([found for _, found in parts])
-    return count_windows([cells[:, place] for place in range(cells.shape[1])], values)
+    values = np.concatenate([weights for _, weights in parts])
+    return count_windows([cells[:, column] for column in range(cells.shape[1])], values)
 
 
 def check_marks(bounds: Any) -> tuple[Hashable, Hashable | None]:

@@ -26,7 +26,7 @@ def lines_of_file(path: str) -> Iterator[Line]:
     """The lines of a text, plain or gzipped."""
     with unpacked_text(path) as stream:
         try:
-            yield from ((path, at, line.rstrip("\r\n")) for at, line in enumerate(stream, 1))
+            yield from ((path, number, line.rstrip("\r\n")) for number, line in enumerate(stream, 1))
         except UnicodeDecodeError as error:
             raise DataError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from None
 
@@ -44,10 +44,10 @@ def read_steps(lines: Iterable[Line]) -> list[Steps]:
         if len(fields) != width:
             raise DataError(f"{path}, line {number}: found {len(fields)} fields; the lines before it have {width}.")
         sequences[-1].append(fields)
-    found = [steps for steps in sequences if steps]
-    if not found:
+    filled = [steps for steps in sequences if steps]
+    if not filled:
         raise DataError("There are no sequences in the text: every line is blank.")
-    return found
+    return filled
 
 
 def features(steps: Steps, width: int) -> list[list[str]]:
@@ -57,13 +57,13 @@ def features(steps: Steps, width: int) -> list[list[str]]:
     ['bias', '0[-2]=<s>', '0[-1]=Anna', '0[0]=ran']
     """
     columns = [["<s>"] * WINDOW + [step[c] for step in steps] + ["</s>"] * WINDOW for c in range(width)]
-    found = []
+    rows = []
     for t in range(WINDOW, WINDOW + len(steps)):
         names = ["bias"]
         for c, column in enumerate(columns):
             names += [f"{c}[{d}]={column[t + d]}" for d in range(-WINDOW, WINDOW + 1)]
-        found.append(names + _of_word(columns[0], t))
-    return found
+        rows.append(names + _of_word(columns[0], t))
+    return rows
 
 
 def _of_word(words: Sequence[str], t: int) -> list[str]:
@@ -77,6 +77,6 @@ def _of_word(words: Sequence[str], t: int) -> list[str]:
 
 def fields_of(names: Iterable[Any]) -> int | None:
     """How many fields the features of a model look at; None where the template did not make them."""
-    found = [re.match(r"(\d+)\[0\]=", str(name)) for name in names]
-    places = [int(match[1]) for match in found if match]
+    matches = [re.match(r"(\d+)\[0\]=", str(name)) for name in names]
+    places = [int(match[1]) for match in matches if match]
     return max(places) + 1 if places else None

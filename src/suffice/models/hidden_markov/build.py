@@ -102,8 +102,8 @@ def _of_columns(
 ) -> Emission:
     if isinstance(law, Mapping):
         if names is None or set(law) != set(names):
-            found = "have no names" if names is None else f"are {listing(names)}"
-            raise DataError(f"emission describes the columns {listing(law)}; those of the data {found}.")
+            there = "have no names" if names is None else f"are {listing(names)}"
+            raise DataError(f"emission describes the columns {listing(law)}; those of the data {there}.")
         laws = [law[name] for name in names]
     else:
         laws = list(law)
@@ -113,7 +113,8 @@ def _of_columns(
     titles = range(len(laws)) if names is None else names
     rows = enumerate(zip(laws, columns, titles, parts, strict=True))
     built = tuple(
-        build_emission(one, settings.of_column(at), [column], [title], part) for at, (one, column, title, part) in rows
+        build_emission(one, settings.of_column(number), [column], [title], part)
+        for number, (one, column, title, part) in rows
     )
     return ColumnsEmission(settings.size, built, None if names is None else tuple(names))
 
@@ -223,10 +224,10 @@ def _whole(emission: FamilyEmission, columns: Columns, settings: EmissionOptions
     one = replace(emission, size=1, law=_plain_law(emission.law))
     data = data if one._matches == emission._matches else one.read(columns)
     try:
-        found = one.rescaled(one.statistics(data, settings.weighted(len(data[0]))[:, None], {}))
+        scaled = one.rescaled(one.statistics(data, settings.weighted(len(data[0]))[:, None], {}))
     except EstimateError:
         return emission
-    return replace(emission, unit=as_unit(found.unit))
+    return replace(emission, unit=as_unit(scaled.unit))
 
 
 def _plain_law(law: Any) -> Any:

@@ -81,8 +81,8 @@ def columns_of(sequences: Sequences[NDArray[Any]]) -> list[NDArray[Any]]:
 def open_observations(data: object, form: SequenceForm) -> Opened[NDArray[Any]]:
     """The observations of sequences."""
     sequences = form.open(data)
-    told = form.group is not None or form.lengths is not None
-    alone = sequences.n_sequences == 1 and not _is_nested(data) and not told
+    apart = form.group is not None or form.lengths is not None
+    alone = sequences.n_sequences == 1 and not _is_nested(data) and not apart
     return Opened(sequences, not alone and form.lengths is None, alone)
 
 

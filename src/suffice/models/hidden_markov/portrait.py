@@ -64,25 +64,25 @@ def portrait_of_model(model: HiddenMarkovModel) -> Portrait:
 
 def _variables(fitted: HiddenMarkovFitted) -> list[VariableDistribution]:
     """The first state, and the share of each state in the long run."""
-    found = [VariableDistribution("first state", fitted.states, tuple(fitted.initial.tolist()))]
+    variables = [VariableDistribution("first state", fitted.states, tuple(fitted.initial.tolist()))]
     shares = long_run(np.asarray(fitted.transitions))
     if shares is not None:
-        found.append(VariableDistribution("state in the long run", fitted.states, tuple(shares.tolist())))
-    return found
+        variables.append(VariableDistribution("state in the long run", fitted.states, tuple(shares.tolist())))
+    return variables
 
 
 def _tables(fitted: HiddenMarkovFitted) -> list[Callable[[], Grid | None]]:
     states, symbols = fitted.states, fitted.symbols
-    found: list[Callable[[], Grid | None]] = [
+    tables: list[Callable[[], Grid | None]] = [
         lambda: matrix_grid("First state", ["P"], states, fitted.initial, "share"),
         lambda: matrix_grid("Next state, given the state", states, states, fitted.transitions, "share"),
     ]
     if symbols:
         return [
-            *found,
+            *tables,
             lambda: matrix_grid("Symbol, given the state", states, symbols, fitted.symbol_probabilities, "share"),
         ]
-    return found + _emissions(states, fitted.emissions)
+    return tables + _emissions(states, fitted.emissions)
 
 
 def _emissions(states: Sequence[Hashable], laws: Sequence[Any], column: str = "") -> list[Callable[[], Grid | None]]:
@@ -100,22 +100,22 @@ def _emissions(states: Sequence[Hashable], laws: Sequence[Any], column: str = ""
         ]
     parameters = [law.parameters_ for law in laws]
     titles = laws[0].states_ if isinstance(laws[0], Categorical) else laws[0].portrait().columns
-    found: list[Callable[[], Grid | None]] = []
+    tables: list[Callable[[], Grid | None]] = []
     names = [name for name, value in parameters[0].items() if np.ndim(value) == 0]
     if names:
         values = [[held[name] for name in names] for held in parameters]
-        found.append(partial(matrix_grid, f"Value{column}, given the state", states, names, values, "signed"))
+        tables.append(partial(matrix_grid, f"Value{column}, given the state", states, names, values, "signed"))
     for name, value in parameters[0].items():
         columns = list(titles or range(np.shape(value)[-1] if np.ndim(value) else 0))
         if np.ndim(value) == 1:
             rows = [held[name] for held in parameters]
             title = f"{name.capitalize()}{column}, given the state"
-            found.append(partial(matrix_grid, title, states, columns, rows, "signed"))
+            tables.append(partial(matrix_grid, title, states, columns, rows, "signed"))
         elif np.ndim(value) == 2:
             for state, held in zip(states, parameters, strict=True):
                 title = f"{name.capitalize()}{column} in state {state}"
-                found.append(partial(matrix_grid, title, columns, columns, held[name], "signed"))
-    return found
+                tables.append(partial(matrix_grid, title, columns, columns, held[name], "signed"))
+    return tables
 
 
 def _table(fitted: HiddenMarkovFitted, name: Any) -> Table:
@@ -132,16 +132,16 @@ def _table(fitted: HiddenMarkovFitted, name: Any) -> Table:
 def _parameters(fitted: HiddenMarkovFitted) -> dict[str, Any]:
     """Where it begins, how it moves, and the law of each state."""
     laws = zip(fitted.states, fitted.emissions, strict=True)
-    found: dict[str, Any] = {name: _table(fitted, name) for name in ("initial", "transitions")}
-    return found | {"emissions": {state: _numbers(law) for state, law in laws}}
+    tables: dict[str, Any] = {name: _table(fitted, name) for name in ("initial", "transitions")}
+    return tables | {"emissions": {state: _numbers(law) for state, law in laws}}
 
 
 def _numbers(law: Any) -> dict[str, Any]:
     """The parameters of a law by name, and the laws that it is made of."""
-    found = {"law": type(law).__name__, **law.parameters_}
+    numbers = {"law": type(law).__name__, **law.parameters_}
     options = law.get_params(deep=False)
     parts = options.get("laws", options.get("components"))
-    return found if parts is None else found | {"laws": [_numbers(part) for part in parts]}
+    return numbers if parts is None else numbers | {"laws": [_numbers(part) for part in parts]}
 
 
 def _text(fitted: HiddenMarkovFitted) -> str:
@@ -161,6 +161,6 @@ def _decoding(model: HiddenMarkovModel, sequence: Any) -> DecodedStates:
     if nested and len(sequence) > 1:
         raise OptionError(f"plot.states draws one sequence; there are {len(sequence)}. Call it for each, with ax=.")
     one = list(sequence) if nested else [sequence]
-    number = {name: at for at, name in enumerate(model.states_)}
+    number = {name: code for code, name in enumerate(model.states_)}
     path = tuple(number[state] for state in model.predict(one)[0])
     return DecodedStates(model.states_, path, np.asarray(model.predict_proba(one)[0]))

@@ -48,6 +48,8 @@ def maximise_stationary(first: Floats, counts: Floats, before: Floats) -> Floats
         inner = matrix * (slope - (slope * matrix).sum(axis=1, keepdims=True))
         return -value, -inner[free]
 
-    found = minimize(negative, np.log(start[free]), jac=True, method="L-BFGS-B", options={"maxiter": 100, "gtol": 1e-9})
-    best = matrix_of(found.x)
+    solution = minimize(
+        negative, np.log(start[free]), jac=True, method="L-BFGS-B", options={"maxiter": 100, "gtol": 1e-9}
+    )
+    best = matrix_of(solution.x)
     return best if objective(best, first, counts)[0] >= objective(start, first, counts)[0] else start

@@ -55,8 +55,8 @@ class ChainStructure:
         wrong[begins] = (labels[begins] >= 0) & ~self.first[labels[begins]]
         inner = np.ones(len(labels), bool)
         inner[begins] = False
-        at = np.flatnonzero(inner & (labels >= 0) & (np.roll(labels, 1) >= 0))
-        wrong[at] |= ~self.pairs[labels[at - 1], labels[at]]
+        later = np.flatnonzero(inner & (labels >= 0) & (np.roll(labels, 1) >= 0))
+        wrong[later] |= ~self.pairs[labels[later - 1], labels[later]]
         if wrong.any():
             step = int(np.argmax(wrong))
             number, step_there = observed.where(step)
@@ -142,7 +142,7 @@ def read_tied(tied: Any, states: Sequence[Hashable]) -> tuple[tuple[int, ...], .
         raise OptionError(f"tied is {tied!r}; expected groups of states such as [('a', 'b')].")
     groups: list[tuple[int, ...]] = []
     seen: set[int] = set()
-    places = {state: at for at, state in enumerate(states)}
+    places = {state: code for code, state in enumerate(states)}
     for group in tied:
         unknown = [state for state in group if state not in places]
         if unknown:

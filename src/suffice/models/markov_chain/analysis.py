@@ -30,11 +30,11 @@ def stationary(matrix: Floats) -> Floats:
         out = work[last, :last].sum()
         work[:last, last] /= out
         work[:last, :last] += np.outer(work[:last, last], work[last, :last])
-    found = np.empty(n)
-    found[0] = 1.0
+    shares = np.empty(n)
+    shares[0] = 1.0
     for state in range(1, n):
-        found[state] = found[:state] @ work[:state, state]
-    return np.asarray(found / found.sum())
+        shares[state] = shares[:state] @ work[:state, state]
+    return np.asarray(shares / shares.sum())
 
 
 def classes(matrix: Floats) -> tuple[Integers, NDArray[np.bool_]]:
@@ -52,12 +52,12 @@ def classes(matrix: Floats) -> tuple[Integers, NDArray[np.bool_]]:
 
 def reaching(matrix: Floats, targets: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """States from which some target can be reached."""
-    found = targets.copy()
+    reached = targets.copy()
     while True:
-        more = found | ((matrix > 0) @ found)
-        if (more == found).all():
-            return found
-        found = more
+        more = reached | ((matrix > 0) @ reached)
+        if (more == reached).all():
+            return reached
+        reached = more
 
 
 def hitting(matrix: Floats, targets: NDArray[np.bool_]) -> Floats:
@@ -69,11 +69,11 @@ def hitting(matrix: Floats, targets: NDArray[np.bool_]) -> Floats:
     stopped[targets] = 0.0
     lost = ~reaching(stopped, targets)
     certain = ~reaching(stopped, lost) & ~targets
-    found = np.where(targets, 0.0, np.inf)
+    steps = np.where(targets, 0.0, np.inf)
     if certain.any():
         inner = np.eye(int(certain.sum())) - matrix[np.ix_(certain, certain)]
-        found[certain] = np.linalg.solve(inner, np.ones(len(inner)))
-    return found
+        steps[certain] = np.linalg.solve(inner, np.ones(len(inner)))
+    return steps
 
 
 def period(matrix: Floats, members: Integers) -> int:
@@ -81,15 +81,15 @@ def period(matrix: Floats, members: Integers) -> int:
     inside = matrix[np.ix_(members, members)] > 0
     depth = np.full(len(members), -1, np.int64)
     depth[0] = 0
-    found, queue = 0, [0]
+    divisor, queue = 0, [0]
     for state in queue:
         for other in np.flatnonzero(inside[state]):
             if depth[other] < 0:
                 depth[other] = depth[state] + 1
                 queue.append(int(other))
             else:
-                found = int(np.gcd(found, int(depth[state] + 1 - depth[other])))
-    return found
+                divisor = int(np.gcd(divisor, int(depth[state] + 1 - depth[other])))
+    return divisor
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,15 +121,15 @@ class LongRun:
         matrix, states = self.matrix, self.words.states
         label, closed = classes(matrix)
         if closed.sum() != 1:
-            names = [[states[at] for at in np.flatnonzero(label == c)] for c in np.flatnonzero(closed)]
+            names = [[states[code] for code in np.flatnonzero(label == c)] for c in np.flatnonzero(closed)]
             raise EstimateError(
                 f"The chain has {int(closed.sum())} closed classes ({listing(names, 4)}), each with a stationary "
                 "distribution of its own, so that there is no single one."
             )
         members = np.flatnonzero(label == np.flatnonzero(closed)[0])
-        found = np.zeros(len(states))
-        found[members] = stationary(matrix[np.ix_(members, members)])
-        return self._over_states("state", found)
+        shares = np.zeros(len(states))
+        shares[members] = stationary(matrix[np.ix_(members, members)])
+        return self._over_states("state", shares)
 
     def hitting_times(self, targets: Any) -> Table:
         """Expected number of steps from each state until a target (a state, or a list of them) is hit."""
@@ -149,7 +149,7 @@ class LongRun:
         matrix, states = self.matrix, self.words.states
         label, closed = classes(matrix)
         order = sorted(range(len(closed)), key=lambda c: (not closed[c], int(np.argmax(label == c))))
-        return [tuple(states[at] for at in np.flatnonzero(label == c)) for c in order]
+        return [tuple(states[code] for code in np.flatnonzero(label == c)) for c in order]
 
     def closed_classes(self) -> list[tuple[Hashable, ...]]:
         """The classes that are never left once entered; one of a single state is an absorbing state."""
@@ -163,18 +163,18 @@ class LongRun:
         """
         matrix, states = self.matrix, self.words.states
         groups = self.closed_classes()
-        found = np.zeros((len(states), len(groups)))
+        probabilities = np.zeros((len(states), len(groups)))
         inside = np.zeros(len(states), dtype=np.bool_)
         for number, members in enumerate(groups):
             places = [self.words.place(state) for state in members]
-            found[places, number] = 1.0
+            probabilities[places, number] = 1.0
             inside[places] = True
         if not inside.all():
             outside = ~inside
             inner = np.eye(int(outside.sum())) - matrix[np.ix_(outside, outside)]
-            found[outside] = np.linalg.solve(inner, matrix[np.ix_(outside, inside)] @ found[inside])
+            probabilities[outside] = np.linalg.solve(inner, matrix[np.ix_(outside, inside)] @ probabilities[inside])
         axes = [Variable.discrete("from", states), Variable.discrete("class", range(len(groups)))]
-        return Table(Domain(axes), found)
+        return Table(Domain(axes), probabilities)
 
     def is_ergodic(self) -> bool:
         """Whether every state is reached from every other, and not in a fixed rhythm only."""

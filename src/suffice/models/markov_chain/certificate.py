@@ -192,7 +192,7 @@ def _likelihood_gap(fitted: MarkovChainFitted) -> _RowGaps:
         lost += float((count * (best - logs)).sum()) + float((total * np.log(np.maximum(mass, 1.0))).sum())
         size += float((count * (1.0 + np.abs(best))).sum())
         weight += float(count.sum())
-    rows = len(Histories.of(levels, initial=True).place) if levels.order else 1
+    rows = len(Histories.of(levels, initial=True).run) if levels.order else 1
     never = rows * levels.card - seen
     return _RowGaps(gap, slope, deviations, _at_most(lost, size, weight), _unseen(fitted, never), never)
 

@@ -32,9 +32,9 @@ def kneser_ney_law(levels: Levels, options: KneserNey) -> tuple[BackoffDistribut
     def discounts(n: int) -> tuple[float, ...]:
         if options.discounts is not None:
             return tuple(options.discounts)
-        found, note = _chen_goodman(n, adjusted[n - 1]) if options.modified else _one_discount(n, adjusted[n - 1])
+        taken, note = _chen_goodman(n, adjusted[n - 1]) if options.modified else _one_discount(n, adjusted[n - 1])
         notes.extend([note] if note else [])
-        return found
+        return taken
 
     first = [] if options.uniform else [partial(_taken, discounts=(0.0, 0.0, 0.0))]
     taking = [partial(_taken, discounts=discounts(n)) for n in range(1 + len(first), len(adjusted) + 1)]
@@ -50,9 +50,9 @@ def absolute_law(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffDist
         if options.backoff and n == 0 and _all_seen(mine):
             taking.append(partial(np.minimum, 0.0))
             continue
-        found, note = ((options.discount,) * 3, "") if options.discount is not None else _one_discount(n + 1, mine)
+        taken, note = ((options.discount,) * 3, "") if options.discount is not None else _one_discount(n + 1, mine)
         notes.extend([note] if note else [])
-        taking.append(partial(np.minimum, found[0]))
+        taking.append(partial(np.minimum, taken[0]))
     if options.backoff:
         return _backed_off(levels, [mine - take(mine) for mine, take in zip(counts, taking, strict=True)]), notes
     return _interpolated(levels, counts, taking), notes
@@ -68,9 +68,9 @@ def katz_law(levels: Levels, options: Katz) -> tuple[BackoffDistribution, list[s
             continue
         ratios = _good_turing(level.count, int(options.most))
         if ratios is None:
-            found, _ = _one_discount(n + 1, level.count)
-            notes.append(_FEW.format(n + 1, "Good-Turing counts", f"an absolute discount of {found[0]:.3g}"))
-            kept.append(level.count - np.minimum(level.count, found[0]))
+            discount, _ = _one_discount(n + 1, level.count)
+            notes.append(_FEW.format(n + 1, "Good-Turing counts", f"an absolute discount of {discount[0]:.3g}"))
+            kept.append(level.count - np.minimum(level.count, discount[0]))
             continue
         places = np.clip(np.round(level.count), 0, len(ratios) - 1).astype(np.int64)
         kept.append(level.count * ratios[places])
@@ -84,13 +84,13 @@ def _all_seen(counts: Floats) -> bool:
 
 def adjusted_counts(levels: Levels) -> list[Floats]:
     """For each level, the number of distinct words before a run; counts themselves at the top and after the start."""
-    found = [levels.levels[-1].count]
+    adjusted = [levels.levels[-1].count]
     for n in range(levels.order, 0, -1):
         above, mine = levels.levels[n], levels.levels[n - 1]
         before = sums_by(above.suffix, above.count > 0, len(mine))
         np.copyto(before, mine.count, where=levels.begins[n - 1])
-        found.insert(0, before)
-    return found
+        adjusted.insert(0, before)
+    return adjusted
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -186,12 +186,12 @@ def _bottom_backed_off(kept: Floats, counts: Floats, zero: NDArray[np.bool_]) ->
 
 def _numbers(counts: Floats, most: int) -> Floats:
     """How many runs occur exactly 0, 1, ... `most` times; runs with other weights are none of them."""
-    found = np.zeros(most + 1)
+    numbers = np.zeros(most + 1)
     for part in blocks(len(counts)):
         mine = counts[part][counts[part] <= most]
         whole = mine.astype(np.int64)
-        found += np.bincount(whole[whole == mine], minlength=most + 1)
-    return found
+        numbers += np.bincount(whole[whole == mine], minlength=most + 1)
+    return numbers
 
 
 def _one_discount(n: int, counts: Floats) -> tuple[tuple[float, ...], str]:
@@ -207,9 +207,9 @@ def _chen_goodman(n: int, counts: Floats) -> tuple[tuple[float, ...], str]:
     numbers = _numbers(counts, 4)
     if (numbers[1:] > 0).all():
         y = numbers[1] / (numbers[1] + 2.0 * numbers[2])
-        found = tuple(float(r - (r + 1) * y * numbers[r + 1] / numbers[r]) for r in (1, 2, 3))
-        if all(0 <= d <= r for r, d in enumerate(found, start=1)):
-            return found, ""
+        discounts = tuple(float(r - (r + 1) * y * numbers[r + 1] / numbers[r]) for r in (1, 2, 3))
+        if all(0 <= d <= r for r, d in enumerate(discounts, start=1)):
+            return discounts, ""
     return _USUAL, _FEW.format(n, "three discounts", ", ".join(map(str, _USUAL)))
 
 

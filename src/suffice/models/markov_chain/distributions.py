@@ -95,17 +95,17 @@ class BackoffDistribution(_OverLevels):
         past, word = windows[:, :-1], windows[:, -1]
         known = (word >= 0) & (word < self.card)
         safe = np.where(known, word, 0)
-        found = self.log_p[0][safe].copy()
+        logs = self.log_p[0][safe].copy()
         contexts = self.levels.contexts(past)
         for n in range(2, self.order + 2):
             context = contexts[n - 1]
             run = self.levels.find(n, context, safe)
             weight = at_places(self.log_weight[n - 2], context, 0.0)
-            found = np.where(run >= 0, at_places(self.log_p[n - 1], run, 0.0), weight + found)
+            logs = np.where(run >= 0, at_places(self.log_p[n - 1], run, 0.0), weight + logs)
         if self.first is not None:
             begins = (past == self.card).all(axis=1)
-            found = np.where(begins, self.first[safe], found)
-        return np.where(known, found, -np.inf)
+            logs = np.where(begins, self.first[safe], logs)
+        return np.where(known, logs, -np.inf)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
@@ -155,15 +155,15 @@ class MixtureDistribution(_OverLevels):
         for n in range(1, self.order + 1):
             mine = np.flatnonzero((depth == n) & (contexts[n] >= 0))
             if len(mine):
-                at = contexts[n][mine]
-                share[mine] = self.share[n - 1][at]
-                run = self.levels.find(n + 1, at, safe[mine])
+                context = contexts[n][mine]
+                share[mine] = self.share[n - 1][context]
+                run = self.levels.find(n + 1, context, safe[mine])
                 counts = at_places(self.levels.levels[n].count, run, 0.0)
-                own[mine] = self.scale[n - 1][at] * counts
-        found = safe_log(own + np.einsum("mc,cm->m", share, self.means[:, safe]))
+                own[mine] = self.scale[n - 1][context] * counts
+        logs = safe_log(own + np.einsum("mc,cm->m", share, self.means[:, safe]))
         if self.first is not None:
-            found = np.where((past == self.card).all(axis=1), self.first[safe], found)
-        return np.where(known, found, -np.inf)
+            logs = np.where((past == self.card).all(axis=1), self.first[safe], logs)
+        return np.where(known, logs, -np.inf)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
@@ -236,8 +236,8 @@ def distribution_from_plain(plain: Mapping[str, Any]) -> NextState:
     kinds: dict[str, Any] = {"backoff": BackoffDistribution, "mixture": MixtureDistribution, "table": TableDistribution}
     if plain["kind"] not in kinds:
         raise FileFormatError(f"There is no law of the kind {plain['kind']!r}.")
-    found: NextState = kinds[plain["kind"]].from_plain(plain)
-    return found
+    distribution: NextState = kinds[plain["kind"]].from_plain(plain)
+    return distribution
 
 
 def whole_history(past: Integers, card: int) -> Integers:

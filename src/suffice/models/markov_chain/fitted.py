@@ -169,9 +169,9 @@ class MarkovChainFitted:
         windows = np.empty((len(histories), words.card, order + 1), np.int64)
         windows[:, :, :-1] = histories[:, None, :]
         windows[:, :, -1] = np.arange(words.card)
-        found = np.exp(self.distribution.log_prob(windows.reshape(-1, order + 1)))
+        rows = np.exp(self.distribution.log_prob(windows.reshape(-1, order + 1)))
         shape = (len(words.words),) * order + (words.card,)
-        return self._shown(found.reshape(shape))
+        return self._shown(rows.reshape(shape))
 
     def _shown(self, rows: Floats) -> Floats:
         """Rows (..., card) as tables show them: NaN where nothing is known and that was asked for."""
@@ -186,8 +186,8 @@ class MarkovChainFitted:
         histories = self._histories()
         context = self.counted.contexts(histories)[order]
         totals = self.counted.totals(order + 1)
-        found = at_places(totals, context, 0.0)
-        return found.reshape((len(words.words),) * order)
+        counts = at_places(totals, context, 0.0)
+        return counts.reshape((len(words.words),) * order)
 
     @property
     def unseen_histories(self) -> list[Any]:
@@ -197,8 +197,8 @@ class MarkovChainFitted:
         if order == 0:
             return []
         total = self.counted.totals(order + 1)
-        at = np.flatnonzero(total <= 0)
-        spelled = self.counted.words(order)[at]
+        runs = np.flatnonzero(total <= 0)
+        spelled = self.counted.words(order)[runs]
         inside = (spelled < words.card).all(axis=1)
         if words.end is not None:
             inside &= (spelled != words.places([words.end])[0]).all(axis=1)
@@ -230,8 +230,8 @@ class MarkovChainFitted:
         """
         if self.distribution.order == 0:
             raise EstimateError("A chain of order 0 has no histories, so that there is no weight of a background.")
-        if self.weights and all(len(found) == 1 for found in self.weights):
-            each = [float(found[0]) for found in self.weights]
+        if self.weights and all(len(weights) == 1 for weights in self.weights):
+            each = [float(weights[0]) for weights in self.weights]
             return each[0] if len(each) == 1 else tuple(each)
         if isinstance(self.distribution, MixtureDistribution):
             return self._weight_table(self._mixture_weights())
@@ -282,10 +282,10 @@ class MarkovChainFitted:
         ):
             return Dirichlet(self.prior.first).posterior(counts)
         if self.prior is not None and self.prior.each:
-            at = int(self.history_codes(history)[0])
-            if at == self.words.card:
+            code = int(self.history_codes(history)[0])
+            if code == self.words.card:
                 raise EstimateError("The first state has no prior of its own.")
-            return Dirichlet(self.prior.alphas[at]).posterior(counts)
+            return Dirichlet(self.prior.alphas[code]).posterior(counts)
         return self.shared_prior.posterior(counts)
 
     def responsibilities(self, history: Any = ()) -> Floats:
@@ -316,8 +316,8 @@ class MarkovChainFitted:
             mass = self.prior.alphas.sum(axis=1)
             total = total + (mass[:, None] if self.prior.each else mass[0]) + 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.sqrt(table.values * (1.0 - table.values) / total)
-        return self._table(self._axes(), np.where(total > 0, found, np.nan))
+            errors = np.sqrt(table.values * (1.0 - table.values) / total)
+        return self._table(self._axes(), np.where(total > 0, errors, np.nan))
 
     @property
     def n_unseen_histories(self) -> int:
@@ -331,7 +331,7 @@ class MarkovChainFitted:
 
     def _inside(self, seen: Histories) -> NDArray[np.bool_]:
         order = self.distribution.order
-        return np.asarray(~self.counted.begins[order - 1][np.where(seen.level == order, seen.place, 0)])
+        return np.asarray(~self.counted.begins[order - 1][np.where(seen.level == order, seen.run, 0)])
 
     # -- likelihoods -------------------------------------------------------------------------------------------------
 

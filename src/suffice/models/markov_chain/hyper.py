@@ -108,27 +108,28 @@ class _PriorRows:
 
     def _maximised(self, alpha: Floats, share: Floats) -> Floats:
         """The pseudo-counts of a component after a few steps uphill."""
-        at = _Component(self, share, alpha)
+        current = _Component(self, share, alpha)
         for _ in range(_NEWTON):
-            fixed = _Component(self, share, self._limited(at.fixed_point))
-            better, direction = fixed, at.newton
+            fixed = _Component(self, share, self._limited(current.fixed_point))
+            better, direction = fixed, current.newton
             if direction is not None:
-                moved = _Component(self, share, self._limited(at.alpha * np.exp(np.clip(direction, -_LEAP, _LEAP))))
+                away = current.alpha * np.exp(np.clip(direction, -_LEAP, _LEAP))
+                moved = _Component(self, share, self._limited(away))
                 better = moved if self._uphill(fixed, moved) else fixed
-            if not self._uphill(at, better):
+            if not self._uphill(current, better):
                 break
-            done = bool((np.abs(better.alpha - at.alpha) <= 1e-12 * at.alpha).all())
-            at = better
+            done = bool((np.abs(better.alpha - current.alpha) <= 1e-12 * current.alpha).all())
+            current = better
             if done:
                 break
-        return at.alpha
+        return current.alpha
 
     def _uphill(self, before: _Component, after: _Component) -> bool:
         """Whether the value has risen; where rounding cannot tell, whether the slope has fallen."""
         slack = _ROUNDING * abs(before.value)
         if abs(after.value - before.value) > slack:
             return after.value > before.value
-        steep = [float(np.abs(self._climbable(at.alpha, at.slope)).max()) for at in (before, after)]
+        steep = [float(np.abs(self._climbable(point.alpha, point.slope)).max()) for point in (before, after)]
         return steep[1] < steep[0]
 
     def _limited(self, alpha: Floats) -> Floats:

@@ -105,7 +105,7 @@ def _read_once(data: Any, layout: WindowLayout, tokens: Any) -> Summary:
         if layout.states is None:
             return count_text(data, layout)
         split = str.split
-    parts = (found for line in read_lines(data) if (found := list(split(line))))
+    parts = (words for line in read_lines(data) if (words := list(split(line))))
     return count_stream(parts, layout, None)
 
 
@@ -178,8 +178,8 @@ class Vocabulary:
             rest = -1
         if self._texts is not None:
             return np.fromiter(map(self._texts.get, states, repeat(rest)), np.int64)
-        found = (self.variable.find(state) for state in states)
-        return np.array([rest if place is None else place for place in found], dtype=np.int64)
+        codes = (self.variable.find(state) for state in states)
+        return np.array([rest if code is None else code for code in codes], dtype=np.int64)
 
     def place(self, state: Hashable, *, history: bool = False) -> int:
         """The number of one word, or of the start mark in a history; one that is not known is an error."""
@@ -187,13 +187,13 @@ class Vocabulary:
             raise UnknownStateError(f"{state!r} is no state: expected a text, a number or another value that hashes.")
         if history and state_key(state) == state_key(self.start):
             return self.card
-        place = int(self.places([state])[0])
-        if place < 0:
+        code = int(self.places([state])[0])
+        if code < 0:
             raise UnknownStateError(
                 f"{state!r} ({type(state).__name__}) is no state of this chain, which has {self.card}. Give unknown= "
                 "to let one state stand for all others."
             )
-        return place
+        return code
 
 
 def vocabulary(summary: Summary, layout: WindowLayout, declared: Any, unknown: Any, min_count: int) -> Vocabulary:
@@ -209,8 +209,8 @@ def vocabulary(summary: Summary, layout: WindowLayout, declared: Any, unknown: A
         if variable.origin == "category" and min_count <= 1:
             enough[:] = True  # Categories are states, also those that no step holds.
         for mark in marks:
-            if (place := _place(variable, mark)) is not None:
-                enough[place] = counts[place] > 0
+            if (code := _place(variable, mark)) is not None:
+                enough[code] = counts[code] > 0
         states = list(compress(variable.states, enough.tolist()))
     if unknown is not None and _place(states, unknown) is None:
         states.append(unknown)
@@ -232,7 +232,7 @@ def _place(states: Variable | list[Hashable], state: Hashable) -> int | None:
     if isinstance(states, Variable):
         return states.find(state)
     key = state_key(state)
-    return next((place for place, other in enumerate(known) if state_key(other) == key), None)
+    return next((code for code, other in enumerate(known) if state_key(other) == key), None)
 
 
 def windows_of(summary: Summary, layout: WindowLayout, words: Vocabulary) -> tuple[Codes, Floats]:
@@ -247,9 +247,9 @@ def windows_of(summary: Summary, layout: WindowLayout, words: Vocabulary) -> tup
     after = words.places(future.states).astype(np.int32)
     # Column by column in memory, as they are written here and read later.
     windows = np.empty(cells.shape[::-1], np.int32).T
-    for place, name in enumerate(layout.names):
+    for column, name in enumerate(layout.names):
         table = after if name == layout.names[-1] else before
-        windows[:, place] = table[cells[:, place]]
+        windows[:, column] = table[cells[:, column]]
     return windows, values
 
 

@@ -206,10 +206,10 @@ def _background(levels: Levels, options: Interpolation) -> Floats:
     counts = levels.levels[0].count[:-1]
     if isinstance(options.background, str):
         flat = options.background == "uniform" or counts.sum() <= 0
-        found = np.full(levels.card, 1.0 / levels.card) if flat else counts / counts.sum()
+        shares = np.full(levels.card, 1.0 / levels.card) if flat else counts / counts.sum()
     else:
-        found = np.asarray(options.background, dtype=np.float64)
-    return np.append(found, 0.0)
+        shares = np.asarray(options.background, dtype=np.float64)
+    return np.append(shares, 0.0)
 
 
 def _n_buckets(options: Interpolation) -> int:

@@ -78,23 +78,25 @@ class Levels:
             middle = (low + high) >> 1
             before = open_ & (words[np.minimum(middle, len(words) - 1)] < word)
             low, high = np.where(before, middle + 1, low), np.where(open_ & ~before, middle, high)
-        at = np.minimum(low, len(words) - 1)
-        return np.where((low < end) & (words[at] == word) & (history >= 0), at, -1)
+        run = np.minimum(low, len(words) - 1)
+        return np.where((low < end) & (words[run] == word) & (history >= 0), run, -1)
 
     def contexts(self, past: NDArray[Any]) -> list[Integers]:
         """Places of the last n words of each past (m, order), for n = 0 to `order`; -1 for one that is not there.
 
         A past whose last n words hold two start marks is not there: a run begins with one at most.
         """
-        found = [np.zeros(len(past), np.int64)]
+        if len(past) > 1 and (past == past[0]).all():  # The row of one history: every word asks for the same.
+            return [np.repeat(context, len(past)) for context in self.contexts(past[:1])]
+        contexts = [np.zeros(len(past), np.int64)]
         width = past.shape[1]
         for n in range(1, self.order + 1):
             node = past[:, width - n].astype(np.int64)
             node[(node < 0) | (node > self.card)] = -1
             for level in range(2, n + 1):
                 node = self.find(level, node, past[:, width - n + level - 1])
-            found.append(node)
-        return found
+            contexts.append(node)
+        return contexts
 
     def totals(self, n: int, values: Floats | None = None) -> Floats:
         """Sums over the runs of level n by history (runs of level n - 1,); of counts unless values are given."""
@@ -105,18 +107,18 @@ class Levels:
     @cached_property
     def begins(self) -> list[NDArray[np.bool_]]:
         """For each level, whether a run begins with the start mark."""
-        found = [self.levels[0].word == self.card]
+        begins = [self.levels[0].word == self.card]
         for level in self.levels[1:]:
-            found.append(found[-1][level.history])
-        return found
+            begins.append(begins[-1][level.history])
+        return begins
 
     def words(self, n: int) -> Integers:
         """The runs of level n, spelled out (m, n)."""
         spelled = np.empty((len(self.levels[n - 1]), n), np.int64)
-        place = np.arange(len(spelled))
+        run = np.arange(len(spelled))
         for level in range(n, 0, -1):
-            spelled[:, level - 1] = self.levels[level - 1].word[place]
-            place = self.levels[level - 1].history[place]
+            spelled[:, level - 1] = self.levels[level - 1].word[run]
+            run = self.levels[level - 1].history[run]
         return spelled
 
     def counted(self, n: int) -> NDArray[np.bool_]:

@@ -43,15 +43,16 @@ def matched_counts(
         row, word, seen = number, windows[:, -1], counts
     shares = np.exp(distribution.log_prob(np.column_stack((histories[row], word))))
     expected = mass[row] * shares
-    at = largest_and_even(seen - expected, MOST)
-    pull = None if prior is None else _pull(prior, histories[row[at]], word[at], shares[at], estimate, levels.card)
+    kept = largest_and_even(seen - expected, MOST)
+    met = histories[row[kept]]
+    pull = None if prior is None else _pull(prior, met, word[kept], shares[kept], estimate, levels.card)
     return MatchedStatistics(
-        tuple(_said(histories[row[place]], int(word[place]), words, levels.card) for place in at),
-        seen[at] / total,
-        expected[at] / total,
+        tuple(_called(histories[row[cell]], int(word[cell]), words, levels.card) for cell in kept),
+        seen[kept] / total,
+        expected[kept] / total,
         None if pull is None else pull / total,
         about="Steps counted, and n(history) p(next | history), in shares of all: maximum likelihood matches them.",
-        total=every if every > len(at) else None,
+        total=every if every > len(kept) else None,
     )
 
 
@@ -65,7 +66,7 @@ def rows_with_prior(levels: Levels, words: Vocabulary, prior: RowPrior) -> list[
     np.add.at(seen, (number.reshape(-1), windows[:, -1]), counts)
     alpha = prior.of(histories, levels.card)
     kept = np.flatnonzero((alpha > 0).all(axis=1))
-    names = [_said(histories[at], word, words, levels.card) for at in kept for word in range(levels.card)]
+    names = [_called(histories[history], word, words, levels.card) for history in kept for word in range(levels.card)]
     return [CountedRows(tuple(names), seen[kept], alpha[kept])] if len(kept) else []
 
 
@@ -73,8 +74,8 @@ def _distinct(histories: Integers) -> tuple[Integers, Integers]:
     """Each history once, and the number of each among them; a chain of order 0 has one."""
     if histories.shape[1] == 0:
         return histories[:1], np.zeros(len(histories), np.int64)
-    found, number = np.unique(histories, axis=0, return_inverse=True)
-    return found, number.reshape(-1)
+    distinct, number = np.unique(histories, axis=0, return_inverse=True)
+    return distinct, number.reshape(-1)
 
 
 def _pull(
@@ -87,6 +88,6 @@ def _pull(
     return np.asarray(added[np.arange(len(word)), word] - added.sum(axis=1) * shares)
 
 
-def _said(history: Integers, word: int, words: Vocabulary, card: int) -> str:
+def _called(history: Integers, word: int, words: Vocabulary, card: int) -> str:
     before = " ".join(str(words.states[code]) for code in history.tolist() if code < card)
     return f"{before or 'start'} → {words.states[word]}" if len(history) else str(words.states[word])

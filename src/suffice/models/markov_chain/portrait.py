@@ -50,13 +50,13 @@ def portrait_of(chain: MarkovChainFitted) -> Portrait:
 def _variables(chain: MarkovChainFitted) -> list[VariableDistribution]:
     """The first state, and the share of each state in the long run."""
     states = chain.words.states
-    found = [VariableDistribution("first state", states, tuple(chain.initial.values.ravel().tolist()))]
+    variables = [VariableDistribution("first state", states, tuple(chain.initial.values.ravel().tolist()))]
     table = or_none(lambda: chain.transitions)
     square = table is not None and table.values.shape == (len(states), len(states))
     shares = long_run(table.values) if table is not None and square else None
     if shares is not None:
-        found.append(VariableDistribution("state in the long run", states, tuple(shares.tolist())))
-    return found
+        variables.append(VariableDistribution("state in the long run", states, tuple(shares.tolist())))
+    return variables
 
 
 def _tables(chain: MarkovChainFitted) -> list[Callable[[], Grid | None]]:
@@ -70,7 +70,7 @@ def _matrix(table: Table) -> NamedMatrix:
     """A table with its last variable along the columns."""
     *outer, last = table.domain.variables
     places = np.ndindex(*(variable.card for variable in outer))
-    rows = tuple(", ".join(str(v.states[code]) for v, code in zip(outer, place, strict=True)) for place in places)
+    rows = tuple(", ".join(str(v.states[code]) for v, code in zip(outer, codes, strict=True)) for codes in places)
     return NamedMatrix(rows, tuple(last.states), table.values.reshape(-1, last.card))
 
 

@@ -32,13 +32,13 @@ def row_prior(prior: Any, words: Vocabulary, order: int) -> RowPrior:
     if isinstance(prior, dict) and prior and set(prior) <= set(_PARTS):
         if "transitions" not in prior:
             raise OptionError("The prior speaks of 'initial' only; give 'transitions' too, or use MLE rows.")
-        found = row_prior(prior["transitions"], words, order)
+        transitions = row_prior(prior["transitions"], words, order)
         if prior.get("initial") is None:
-            return found
+            return transitions
         if order == 0:
             raise OptionError("A chain of order 0 has one law for all steps; give its prior alone, without 'initial'.")
         first = _vector(prior["initial"], words)
-        return RowPrior(found.weights, found.alphas, first, found.each)
+        return RowPrior(transitions.weights, transitions.alphas, first, transitions.each)
     if isinstance(prior, DirichletMixture):
         if prior.alphas_.shape[1] != words.card:
             raise OptionError(
@@ -71,7 +71,7 @@ def _vector(prior: Any, words: Vocabulary) -> Floats:
         alpha = np.full(words.card, np.nan)
         alpha[list(known.values())] = as_floats(list(prior.values()), "prior")
         if np.isnan(alpha).any():
-            missing = [words.states[at] for at in np.flatnonzero(np.isnan(alpha))]
+            missing = [words.states[code] for code in np.flatnonzero(np.isnan(alpha))]
             raise OptionError(f"The prior has no pseudo-count for {listing(missing)}; give one for every state.")
     elif isinstance(prior, int | float | np.integer | np.floating) and not isinstance(prior, bool):
         alpha = np.full(words.card, float(prior))

@@ -59,10 +59,10 @@ class RowPrior:
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """The rows of counts: for each history with its own row, its level and place there, and the total of its row."""
+    """The rows of counts: for each history with its own row, its level and its run there, and the total of its row."""
 
     level: Integers
-    place: Integers
+    run: Integers
     total: Floats
 
     @classmethod
@@ -76,8 +76,8 @@ class Histories:
                 used = used & levels.begins[n - 1]
             if n == 1 and not initial:
                 used = used & (levels.levels[0].word != levels.card)
-            at = np.flatnonzero(used)
-            parts.append((np.full(len(at), n, np.int64), at, total[at]))
+            runs = np.flatnonzero(used)
+            parts.append((np.full(len(runs), n, np.int64), runs, total[runs]))
         return cls(*(np.concatenate([part[field] for part in parts]) for field in range(3)))
 
     def cells(self, levels: Levels) -> tuple[Integers, Integers, Floats]:
@@ -86,7 +86,7 @@ class Histories:
         for n in range(1, levels.order + 1):
             mine = np.flatnonzero(self.level == n)
             number = np.full(len(levels.levels[n - 1]), -1, np.int64)
-            number[self.place[mine]] = mine
+            number[self.run[mine]] = mine
             level = levels.levels[n]
             row = number[level.history]
             keep = (row >= 0) & (level.count > 0)
@@ -175,12 +175,12 @@ def log_joint(levels: Levels, rows: Histories, weights: Floats, alphas: Floats) 
     ``log w_c + log G(A_c) - log G(N + A_c) + sum_j log G(n_j + a_cj) - log G(a_cj)``; cells of count 0 add nothing.
     """
     row, word, count = rows.cells(levels)
-    found = np.empty((len(rows.total), len(weights)))
+    logs = np.empty((len(rows.total), len(weights)))
     for c, alpha in enumerate(alphas):
         mass = float(alpha.sum())
-        found[:, c] = np.bincount(row, log_gamma_ratio(alpha[word], count), minlength=len(rows.total))
-        found[:, c] -= log_gamma_ratio(mass, rows.total)
-    return found + safe_log(weights)
+        logs[:, c] = np.bincount(row, log_gamma_ratio(alpha[word], count), minlength=len(rows.total))
+        logs[:, c] -= log_gamma_ratio(mass, rows.total)
+    return logs + safe_log(weights)
 
 
 def responsibilities(joint: Floats) -> Floats:
@@ -201,11 +201,11 @@ def mixture_law(levels: Levels, prior: RowPrior) -> MixtureDistribution | Backof
     scale, share = [], []
     for n in range(1, levels.order + 1):
         mine = rows.level == n
-        at = rows.place[mine]
+        runs = rows.run[mine]
         size = len(levels.levels[n - 1])
         own, background = np.zeros(size), np.tile(prior.weights, (size, 1))
-        own[at] = (shares[mine] / bottom[mine]).sum(axis=1)
-        background[at] = shares[mine] * mass / bottom[mine]
+        own[runs] = (shares[mine] / bottom[mine]).sum(axis=1)
+        background[runs] = shares[mine] * mass / bottom[mine]
         scale.append(own)
         share.append(background)
     first = None

@@ -151,17 +151,17 @@ def with_background(way: Interpolation, words: Vocabulary) -> Interpolation:
 def _given_background(background: Any, words: Vocabulary) -> tuple[float, ...]:
     """Probabilities in the order of the words."""
     if isinstance(background, Mapping):
-        found = np.zeros(words.card)
+        shares = np.zeros(words.card)
         for state, value in background.items():
-            found[words.place(state)] = float(as_floats(value, "background"))
+            shares[words.place(state)] = float(as_floats(value, "background"))
     else:
-        found = as_floats(getattr(background, "values", background), "background")
-    if found.shape != (words.card,) or not (found >= 0).all() or not np.isclose(found.sum(), 1.0):
+        shares = as_floats(getattr(background, "values", background), "background")
+    if shares.shape != (words.card,) or not (shares >= 0).all() or not np.isclose(shares.sum(), 1.0):
         raise OptionError(
             f"The background must have one probability for each of {words.card} states ({listing(words.states)}) and "
             "add up to 1."
         )
-    return tuple(float(value) for value in found / found.sum())
+    return tuple(float(value) for value in shares / shares.sum())
 
 
 def _by_prior(levels: Levels, words: Vocabulary, order: int, options: ChainOptions) -> SolvedChain:
