@@ -7,9 +7,9 @@ write a loop is judged here by the CPU time of the whole fit, from data to repor
     python -m benchmarks.kernel_choice before=../before/src now=src
 
 Every version runs in a process of its own. The processes take turns, the minimum of the repeats counts, and a first
-fit, which loads or compiles the loops, is not counted. Data are drawn from the seed KERNEL_CHOICE_SEED, 0 by default. The last column is the largest
-relative difference between log-likelihoods: all versions must give the same fit. `kernel_choice.md` holds the tables
-that decided what the loops are written in.
+fit, which loads or compiles the loops, is not counted. Data are drawn from the seed KERNEL_CHOICE_SEED, 0 by default.
+The last column is the largest relative difference between log-likelihoods: all versions must give the same fit.
+`kernel_choice.md` holds the tables that decided what the loops are written in.
 """
 
 from __future__ import annotations

@@ -52,13 +52,13 @@ class FeatureSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class StepDesign:
     """What is known about steps: a sparse matrix (steps, features), and what its columns stand for."""
 
     matrix: Matrix
     space: FeatureSpace
 
-    def __getitem__(self, steps: slice | Ints) -> Design:
+    def __getitem__(self, steps: slice | Ints) -> StepDesign:
         """Some steps."""
         return replace(self, matrix=self.matrix[steps])
 
@@ -66,28 +66,28 @@ class Design:
         """What tells it from others."""
         return [self.matrix.indptr, self.matrix.indices, self.matrix.values]
 
-    def without_zeros(self) -> Design:
+    def without_zeros(self) -> StepDesign:
         """The same without entries of 0, and without values where all that are left are 1."""
         matrix = self.matrix
         if len(matrix.values) and not (matrix.values == 1.0).all():
             matrix = matrix.entries_where(matrix.values != 0.0)
         return replace(self, matrix=replace(matrix, values=np.zeros(0)) if (matrix.values == 1.0).all() else matrix)
 
-    def entries_of(self, kept: NDArray[np.bool_]) -> Design:
+    def entries_of(self, kept: NDArray[np.bool_]) -> StepDesign:
         """The same columns, with entries in some of them alone."""
         return replace(self, matrix=self.matrix.entries_where(kept[self.matrix.indices]))
 
-    def narrowed(self, kept: NDArray[np.bool_]) -> Design:
+    def narrowed(self, kept: NDArray[np.bool_]) -> StepDesign:
         """Only some columns of a named design."""
         matrix, width = self.entries_of(kept).matrix, int(kept.sum())
         columns = (np.cumsum(kept) - 1).astype(np.int32)
         names = tuple(name for name, keep in zip(self.space.names, kept.tolist(), strict=False) if keep)
-        return Design(
+        return StepDesign(
             replace(matrix, indices=columns[matrix.indices], columns=width),
             replace(self.space, names=names, width=width),
         )
 
-    def with_bias(self) -> Design:
+    def with_bias(self) -> StepDesign:
         """One more column, of ones, after the others."""
         matrix, space = self.matrix, self.space
         ends = matrix.indptr[1:]
@@ -97,11 +97,11 @@ class Design:
             np.insert(matrix.values, ends, 1.0) if len(matrix.values) else matrix.values,
             matrix.columns + 1,
         )
-        return Design(wider, replace(space, width=space.width + 1, bias=True))
+        return StepDesign(wider, replace(space, width=space.width + 1, bias=True))
 
 
 #: Sequences whose steps have a design.
-DesignedSequences = Sequences[Design]
+DesignedSequences = Sequences[StepDesign]
 
 
 def read_sequences(
@@ -182,7 +182,7 @@ def _kind_of(sequences: list[Any]) -> str:
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 
-def _columns(sequences: list[Any]) -> tuple[Design, Ints]:
+def _columns(sequences: list[Any]) -> tuple[StepDesign, Ints]:
     """Arrays and sparse matrices, one for each sequence."""
     parts = [_triple(sequence, s) for s, sequence in enumerate(sequences)]
     widths = [part[3] for part in parts]
@@ -195,7 +195,7 @@ def _columns(sequences: list[Any]) -> tuple[Design, Ints]:
     indices = np.concatenate([part[1] for part in parts]).astype(np.int32)
     values = np.concatenate([part[2] for part in parts])
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    return Design(Matrix(indptr, indices, values, widths[0]), FeatureSpace("columns", widths[0])), offsets
+    return StepDesign(Matrix(indptr, indices, values, widths[0]), FeatureSpace("columns", widths[0])), offsets
 
 
 def _triple(sequence: Any, s: int) -> tuple[Any, Any, Any, int]:
@@ -244,7 +244,9 @@ def _unlike(sequence: Any) -> str:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None, grow: bool) -> tuple[Design, Ints]:
+def _named(
+    sequences: list[Any], space: FeatureSpace | None, hashing: int | None, grow: bool
+) -> tuple[StepDesign, Ints]:
     """Dicts and lists of names."""
     codes, values, counts, names = interned(sequences)
     lengths = np.array([len(sequence) for sequence in sequences])
@@ -269,4 +271,4 @@ def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None
         counts = np.bincount(steps[known], minlength=len(counts))
         columns, values = columns[known], values[known] if len(values) else values
     indptr = np.concatenate(([0], np.cumsum(counts)))
-    return Design(Matrix(indptr, columns, values, columns_of.width), columns_of), offsets
+    return StepDesign(Matrix(indptr, columns, values, columns_of.width), columns_of), offsets

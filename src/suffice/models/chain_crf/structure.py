@@ -117,7 +117,7 @@ class ChainStructure:
 
 
 @dataclass(frozen=True)
-class ChainOptions:
+class ChainWeightOptions:
     """What the user says about the weights; None in the first two: all for arrays, those seen for named features."""
 
     all_states: bool | None = None
@@ -131,7 +131,7 @@ def structure_of(
     sequences: DesignedSequences,
     codes: Ints,
     labels: tuple[Any, ...],
-    wanted: ChainOptions,
+    wanted: ChainWeightOptions,
     earlier: ChainStructure | None = None,
     *,
     columns: Mask | None = None,

@@ -18,7 +18,7 @@ from suffice.models.chain_crf.fitted import ChainCRFFitted
 from suffice.models.chain_crf.objective import ChainObjective, make_objective
 from suffice.models.chain_crf.rank import bounded_rank, chain_rank
 from suffice.models.chain_crf.stochastic import ChainStochastic
-from suffice.models.chain_crf.structure import ChainOptions, ChainStructure, check_paths, structure_of, transfer
+from suffice.models.chain_crf.structure import ChainStructure, ChainWeightOptions, check_paths, structure_of, transfer
 from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import label_codes, label_key, read_labels
 from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
@@ -72,7 +72,7 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure])
             labels = (*before.labels, *(label for label in labels if label_key(label) not in old))
             codes, _ = read_labels(named, examples.offsets, labels)
         examples, columns = self._frequent(examples, weights) if before is None else (examples, None)
-        options = ChainOptions(
+        options = ChainWeightOptions(
             self.options["all_possible_states"],
             self.options["all_possible_transitions"],
             self.options["boundaries"],

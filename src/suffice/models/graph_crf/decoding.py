@@ -18,7 +18,7 @@ from suffice.models.graph_crf.graphs import EXAMPLES, Graphs, flat_labels, read_
 from suffice.models.graph_crf.inference import GraphBeliefs, GraphInference, nodes_of, unary_scores
 from suffice.models.graph_crf.objective import Engine
 from suffice.models.graph_crf.sampling import GibbsLabels, SampledMarginals, SampledNodes, exact_draws, sampled_nodes
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ class GraphDecoder(FieldDecoder[Graphs]):
 
     words = EXAMPLES
 
-    def __init__(self, structure: GraphStructure, weights: Floats, engine: Engine, random_state: object = 0) -> None:
+    def __init__(self, structure: CliqueStructure, weights: Floats, engine: Engine, random_state: object = 0) -> None:
         """random_state: the seed of what an engine draws."""
         super().__init__(structure.labels)
         self.structure, self.weights, self.engine, self.random_state = structure, weights, engine, random_state
@@ -98,7 +98,7 @@ class GraphDecoder(FieldDecoder[Graphs]):
 
 
 def beliefs_of(
-    structure: GraphStructure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
+    structure: CliqueStructure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
 ) -> tuple[GraphBeliefs, Ints, SampledNodes | None]:
     """Beliefs about each graph, which examples (w,) were too wide for exact ones, and what chains say of them."""
     inference = GraphInference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)
@@ -112,7 +112,7 @@ def beliefs_of(
 
 
 def best_codes(
-    structure: GraphStructure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
+    structure: CliqueStructure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
 ) -> Ints:
     """The most probable labels (nodes,); of wide graphs the best found by loopy propagation and annealing."""
     routes = engine.routes(structure, graphs, asking=True)
@@ -133,7 +133,11 @@ def best_codes(
 
 
 def _annealed(
-    structure: GraphStructure, graphs: Graphs, inference: GraphInference, scores: list[Floats], rng: np.random.Generator
+    structure: CliqueStructure,
+    graphs: Graphs,
+    inference: GraphInference,
+    scores: list[Floats],
+    rng: np.random.Generator,
 ) -> Ints:
     """For each wide example the labels of the highest score: those of loopy beliefs, or of chains that cool down."""
     wide = inference.routes.wide
@@ -149,7 +153,7 @@ def _annealed(
     return np.asarray(candidates[best[part.parts[0].owner], np.arange(len(nodes))], np.int64)
 
 
-def label_scores(structure: GraphStructure, graphs: Graphs, scores: list[Floats], codes: Ints) -> Floats:
+def label_scores(structure: CliqueStructure, graphs: Graphs, scores: list[Floats], codes: Ints) -> Floats:
     """The score of labels (nodes,) in each example (n,)."""
     totals = np.zeros(len(graphs))
     for number, part in enumerate(graphs.parts):
@@ -160,7 +164,7 @@ def label_scores(structure: GraphStructure, graphs: Graphs, scores: list[Floats]
 
 
 def drawn_codes(
-    structure: GraphStructure, graphs: Graphs, weights: Floats, engine: Engine, count: int, rng: np.random.Generator
+    structure: CliqueStructure, graphs: Graphs, weights: Floats, engine: Engine, count: int, rng: np.random.Generator
 ) -> tuple[Ints, SampledNodes | None]:
     """Draws (count, nodes) of the labels: exact ones and, for wide graphs, the ends of Gibbs chains; what these say."""
     inference = GraphInference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)

@@ -10,7 +10,7 @@ from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.graph_crf.decoding import best_codes, label_scores
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import Engine, GraphObjective
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 class SeparableGraphs(SeparableLabels):
     """Labels of graphs given, codes (nodes,), and all others: see `SeparableLabels`."""
 
-    def __init__(self, structure: GraphStructure, graphs: Graphs, codes: Ints, engine: Engine) -> None:
+    def __init__(self, structure: CliqueStructure, graphs: Graphs, codes: Ints, engine: Engine) -> None:
         """See the class."""
         self.structure, self.graphs, self.codes, self.engine = structure, graphs, codes, engine
         self.once = np.ones(len(graphs))

@@ -14,7 +14,7 @@ from suffice.models.conditional_field.fitted import FieldFitted, read_weights
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.graphs import EDGES
 from suffice.models.graph_crf.objective import Engine
-from suffice.models.graph_crf.structure import GraphStructure, make_structure
+from suffice.models.graph_crf.structure import CliqueStructure, make_structure
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GraphCRFFitted(FieldFitted[GraphStructure]):
+class GraphCRFFitted(FieldFitted[CliqueStructure]):
     """Weights of cliques of each template; `forms` are those of the templates, as options give them."""
 
     forms: Mapping[str, Any] = field(default_factory=dict, kw_only=True)

@@ -19,7 +19,7 @@ from suffice.engines.tree_batches import TreeBatch
 from suffice.engines.workers import worker_count
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.routes import PathSteps, Routes, ShapeGroup, steps_of
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,7 +49,7 @@ class GraphInference:
 
     def __init__(
         self,
-        structure: GraphStructure,
+        structure: CliqueStructure,
         graphs: Graphs,
         routes: Routes,
         *,
@@ -121,7 +121,7 @@ class GraphInference:
 class TreeGroup:
     """Examples of one shape on their junction tree, side by side."""
 
-    def __init__(self, structure: GraphStructure, graphs: Graphs, group: ShapeGroup) -> None:
+    def __init__(self, structure: CliqueStructure, graphs: Graphs, group: ShapeGroup) -> None:
         """See the class."""
         plan = group.plan
         if plan is None:
@@ -189,7 +189,7 @@ class TreeGroup:
 class _Loopy:
     """All wide examples as one large graph in as many pieces."""
 
-    def __init__(self, structure: GraphStructure, graphs: Graphs, examples: Ints, passes: int) -> None:
+    def __init__(self, structure: CliqueStructure, graphs: Graphs, examples: Ints, passes: int) -> None:
         self.union = Union(structure, graphs, examples)
         cards = [structure.size] * self.union.count
         self.beliefs = LoopyBeliefs(cards, self.union.scopes, tolerance=STILL, most_passes=passes)
@@ -206,7 +206,7 @@ class _Loopy:
 class Union:
     """Some examples as one graph: sites are their nodes, one factor for each node and each larger clique."""
 
-    def __init__(self, structure: GraphStructure, graphs: Graphs, examples: Ints) -> None:
+    def __init__(self, structure: CliqueStructure, graphs: Graphs, examples: Ints) -> None:
         """See the class."""
         self.structure, self.examples = structure, examples
         self.nodes = nodes_of(graphs, examples)
@@ -271,7 +271,7 @@ class Union:
             np.add.at(log_z, self.owner[members[:, 0]], (belief * potential).sum(axis=1) + _entropy(belief))
 
 
-def unary_scores(structure: GraphStructure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
+def unary_scores(structure: CliqueStructure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
     """The scores of all cliques of one node, added up by node (nodes, K)."""
     unary = scores[0]
     for number, template in enumerate(structure.templates):

@@ -20,7 +20,7 @@ from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import EVALUATIONS, GraphInference, nodes_of
 from suffice.models.graph_crf.pseudo import PseudoLikelihood
 from suffice.models.graph_crf.routes import Routes, everything, routes_of
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,7 +52,7 @@ class Engine:
         """The method for examples that are too wide."""
         return "pseudo-likelihood" if self.method in ("auto", "exact") else self.method
 
-    def routes(self, structure: GraphStructure, graphs: Graphs, *, asking: bool = False) -> Routes:
+    def routes(self, structure: CliqueStructure, graphs: Graphs, *, asking: bool = False) -> Routes:
         """The engine for each example of a fit or, when asking, of a question."""
         if self.method == "loopy" or (self.method == "pseudo-likelihood" and not asking):
             return everything(graphs)
@@ -69,12 +69,12 @@ def _others(number: int) -> str:
     return " needs" if not number else f" and {number:,} other{'s' * (number > 1)} need"
 
 
-class GraphObjective(FieldObjective[GraphStructure]):
+class GraphObjective(FieldObjective[CliqueStructure]):
     """The penalised log-likelihood of labelled graphs; equal examples are worked on once."""
 
     def __init__(
         self,
-        structure: GraphStructure,
+        structure: CliqueStructure,
         graphs: Graphs,
         codes: Ints,
         shares: Floats,
@@ -169,7 +169,7 @@ class GraphObjective(FieldObjective[GraphStructure]):
         return total, gradient
 
 
-def expected_features(structure: GraphStructure, graphs: Graphs, tables: list[Floats], shares: Floats) -> Floats:
+def expected_features(structure: CliqueStructure, graphs: Graphs, tables: list[Floats], shares: Floats) -> Floats:
     """The expected features (k,) of the distributions of cliques (c, cells), weighted by example (n,) and summed."""
     weighted = [
         table * shares[part.owner][:, None] if (shares != 1.0).any() else table

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 class PseudoLikelihood:
     """The pseudo-log-likelihood of labelled graphs, as a function of scores."""
 
-    def __init__(self, structure: GraphStructure, graphs: Graphs, codes: Ints, shares: Floats) -> None:
+    def __init__(self, structure: CliqueStructure, graphs: Graphs, codes: Ints, shares: Floats) -> None:
         """Codes (nodes,) of the labels; shares (n,): how often each example counts."""
         self.codes, self.share = codes, shares[graphs.parts[0].owner]
         labels = np.arange(structure.size)
@@ -48,7 +48,7 @@ class PseudoLikelihood:
         tops = logs.max(axis=1, keepdims=True)
         return np.asarray(logs - (np.log(np.exp(logs - tops).sum(axis=1, keepdims=True)) + tops))
 
-    def variances(self, structure: GraphStructure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
+    def variances(self, structure: CliqueStructure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
         """The sum over nodes, weighted, of the variance of every feature (k,) where that node's label alone is open.
 
         Of a feature that takes the values m(a) under the labels a of a node it is ``E m^2 - (E m)^2``. The terms of an

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from suffice.models.conditional_field.rank import FeatureRank, numerical_rank, rank_of_draws
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 from suffice.models.graph_crf.templates import Template
 
 Floats = NDArray[np.float64]
 
 
-def graph_rank(structure: GraphStructure, graphs: Graphs | None) -> FeatureRank:
+def graph_rank(structure: CliqueStructure, graphs: Graphs | None) -> FeatureRank:
     """The number of parameters that examples tell apart; without them, a bound of it."""
     if structure.size == 1:
         return FeatureRank(0)
@@ -24,7 +24,7 @@ def graph_rank(structure: GraphStructure, graphs: Graphs | None) -> FeatureRank:
     return FeatureRank(bound, exact=False)
 
 
-def _rank(structure: GraphStructure, graphs: Graphs) -> int | None:
+def _rank(structure: CliqueStructure, graphs: Graphs) -> int | None:
     nodes = int(graphs.offsets[-1])
 
     def draw(rng: np.random.Generator) -> Floats:

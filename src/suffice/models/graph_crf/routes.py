@@ -12,7 +12,7 @@ from suffice.engines.junction_tree import TreePlan
 from suffice.models.conditional_field.labels import counted
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.shapes import Paths, paths_of, plan_of
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 
 Ints = NDArray[np.int64]
 Scope = tuple[int, ...]
@@ -61,7 +61,7 @@ class Routes:
         return ", ".join(words)
 
 
-def groups_of(structure: GraphStructure, graphs: Graphs) -> list[ShapeGroup]:
+def groups_of(structure: CliqueStructure, graphs: Graphs) -> list[ShapeGroup]:
     """Examples of the same shape together."""
     by_key: dict[tuple[Any, ...], list[int]] = {}
     for example in range(len(graphs)):
@@ -81,7 +81,7 @@ def groups_of(structure: GraphStructure, graphs: Graphs) -> list[ShapeGroup]:
     return groups
 
 
-def routes_of(structure: GraphStructure, graphs: Graphs, most_cells: int) -> Routes:
+def routes_of(structure: CliqueStructure, graphs: Graphs, most_cells: int) -> Routes:
     """The engine for each example; a junction tree may have up to `most_cells` cells."""
     counts = np.diff(graphs.offsets)
     alone, paths, trees, wide = [], [], [], []

@@ -17,7 +17,7 @@ from suffice.models.conditional_field.marginals import Marginals
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import GraphInference, Union, unary_scores
 from suffice.models.graph_crf.objective import GraphObjective
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,7 +35,7 @@ class GibbsLabels:
     """Chains of Gibbs sampling over the labels of some examples, side by side."""
 
     def __init__(
-        self, structure: GraphStructure, graphs: Graphs, examples: Ints, *, threads: int | None = None
+        self, structure: CliqueStructure, graphs: Graphs, examples: Ints, *, threads: int | None = None
     ) -> None:
         """See the class."""
         self.union = Union(structure, graphs, examples)
@@ -151,7 +151,7 @@ class SampledMarginals(Marginals):
 
 
 def sampled_nodes(
-    structure: GraphStructure,
+    structure: CliqueStructure,
     graphs: Graphs,
     scores: Sequence[Floats],
     wide: Ints,

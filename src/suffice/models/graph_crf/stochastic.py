@@ -15,7 +15,7 @@ from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import GraphInference, nodes_of, unary_scores
 from suffice.models.graph_crf.objective import Engine, GraphObjective
 from suffice.models.graph_crf.sampling import GibbsLabels, exact_draws
-from suffice.models.graph_crf.structure import GraphStructure
+from suffice.models.graph_crf.structure import CliqueStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ KEPT = 256
 class GraphPart:
     """Some labelled graphs, which are those chosen of all: see `LabelledPart`."""
 
-    structure: GraphStructure
+    structure: CliqueStructure
     graphs: Graphs
     codes: Ints
     steps: Ints
@@ -60,7 +60,7 @@ class GraphStochastic(Stochastic[GraphPart]):
 
     def __init__(
         self,
-        structure: GraphStructure,
+        structure: CliqueStructure,
         graphs: Graphs,
         codes: Ints,
         weights: Floats,

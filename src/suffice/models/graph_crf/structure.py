@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class GraphStructure:
+class CliqueStructure:
     """Labels and templates; those without cliques have no weights."""
 
     labels: tuple[Any, ...]
@@ -101,7 +101,7 @@ class GraphStructure:
 
 def make_structure(
     labels: tuple[Any, ...], widths: Mapping[str, tuple[int, int]], edges: Any, templates: Mapping[str, Any]
-) -> GraphStructure:
+) -> CliqueStructure:
     """The structure of labels, widths of the cliques, and the forms of the weights of edges and further templates."""
     made = [make_template(NODES, "full", *widths[NODES], labels)]
     for name, form in ((EDGES, edges), *templates.items()):
@@ -110,4 +110,4 @@ def make_structure(
             raise DataError(f"templates names {name!r}, and no example has such cliques. Add them, or leave it out.")
         # Edges always join two nodes, also where there are none of them.
         made.append(make_template(name, form, size or 2, features, labels))
-    return GraphStructure(labels, tuple(made))
+    return CliqueStructure(labels, tuple(made))

@@ -29,7 +29,7 @@ from suffice.models.graph_crf.objective import WORDS, Engine, GraphObjective
 from suffice.models.graph_crf.rank import graph_rank
 from suffice.models.graph_crf.sampling import slope_by_chains
 from suffice.models.graph_crf.stochastic import GraphStochastic
-from suffice.models.graph_crf.structure import GraphStructure, make_structure
+from suffice.models.graph_crf.structure import CliqueStructure, make_structure
 from suffice.models.graph_crf.templates import FORMS
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
 
 
 @dataclass(frozen=True, eq=False)
-class GraphCRFTask(FieldTask[GraphObjective, Graphs, GraphStructure]):
+class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
     """What a `GraphCRF` declares."""
 
     words = EXAMPLES
@@ -56,7 +56,7 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, GraphStructure]):
         """The examples in a list."""
         return listed_examples(X)
 
-    def coded(self, listed: list[GraphExample], known: FieldFitted[GraphStructure] | None) -> Graphs:
+    def coded(self, listed: list[GraphExample], known: FieldFitted[CliqueStructure] | None) -> Graphs:
         """Graphs; those that join a fitted value have its features."""
         return read_graphs(
             listed, list(self.options["templates"] or {}), None if known is None else known.structure.widths
@@ -66,12 +66,12 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, GraphStructure]):
         """Labels of each example, those of pictures laid out row by row."""
         return flat_labels(y, examples)
 
-    def declared(self, known: FieldFitted[GraphStructure] | None) -> tuple[Any, ...] | None:
+    def declared(self, known: FieldFitted[CliqueStructure] | None) -> tuple[Any, ...] | None:
         """Those of a fitted value that is known; else the labels that the options name, or None."""
         declared = super().declared(known)
         return declared if known is None else known.structure.labels
 
-    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: GraphStructure) -> tuple[Graphs, Ints]:
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: CliqueStructure) -> tuple[Graphs, Ints]:
         """Graphs and the codes of their labels, which a structure must know."""
         graphs = read_graphs(X, [template.name for template in structure.templates[2:]], structure.widths)
         return graphs, read_labels(flat_labels(y, graphs), graphs.offsets, structure.labels, words=EXAMPLES)[0]
@@ -83,7 +83,7 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, GraphStructure]):
         codes: Ints,
         labels: tuple[Any, ...],
         weights: Floats,
-        known: FieldFitted[GraphStructure] | None,
+        known: FieldFitted[CliqueStructure] | None,
     ) -> GraphData:
         """The data; graphs that join a fitted value have its structure."""
         if known is not None:
@@ -130,7 +130,7 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, GraphStructure]):
             return partial(ascend, objective, self.stochastic(data, objective, solver))
         return super().climb(data, objective, solver)
 
-    def moved(self, vector: Floats, before: GraphStructure, structure: GraphStructure) -> Floats:
+    def moved(self, vector: Floats, before: CliqueStructure, structure: CliqueStructure) -> Floats:
         """The same weights: graphs go on with the labels and features that they have."""
         if before is not structure and before.names() != structure.names():
             raise OptionError("warm_start goes on with the same labels and features, and these are others.")
