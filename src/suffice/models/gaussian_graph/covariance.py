@@ -20,7 +20,9 @@ Floats = NDArray[np.float64]
 SMALLEST, LARGEST = 1e-250, 1e250
 
 
-def moments_of(covariance: Any, n: Any, mean: Floats, columns: Any, nodes: Sequence[Hashable], *, named: bool) -> Any:
+def moments_of(
+    covariance: Any, n: object, mean: Floats, columns: object, nodes: Sequence[Hashable], *, named: bool
+) -> Any:
     """The sums of n rows with a covariance (divisor n) about a mean (p,).
 
     named: whether the order of the nodes was given, so that an array without names may follow it.
@@ -39,7 +41,7 @@ def moments_of(covariance: Any, n: Any, mean: Floats, columns: Any, nodes: Seque
     return MomentSums(weight, double_double.scale(middle, float(n)), double_double.scale(about, float(n)))
 
 
-def real_numbers(values: Any, what: str, error: type[Exception]) -> Floats:
+def real_numbers(values: object, what: str, error: type[Exception]) -> Floats:
     """An array of finite numbers; text, complex numbers and others are an error that names the first of them."""
     try:
         array = np.asarray(values)

@@ -58,16 +58,16 @@ class GaussianGraph(SummaryEstimator):
         structure: Any,
         nodes: Iterable[Hashable] | None = None,
         *,
-        mean: Any = "free",
-        prior: Any = None,
+        mean: object = "free",
+        prior: object = None,
         solver: str = "auto",
         start: ArrayLike | None = None,
         max_iter: int = 1_000,
         tolerance: float = 1e-10,
         max_seconds: float | None = None,
         progress: bool = False,
-        callback: Any = None,
-        checkpoint: Any = None,
+        callback: object = None,
+        checkpoint: object = None,
     ) -> None:
         """See the class."""
         self._structure = read_structure(structure, nodes)

@@ -29,7 +29,7 @@ class Target:
     ridge: Ridge | None = None
 
 
-def read_prior(prior: Any, structure: GraphStructure, moments: MomentSums, mean: Floats | None) -> Target:
+def read_prior(prior: object, structure: GraphStructure, moments: MomentSums, mean: Floats | None) -> Target:
     """What to maximise with a prior on the precision.
 
     A Wishart density multiplies the likelihood by ``|K|^((dof - p - 1)/2) exp(-tr(T K)/2)``: it acts as

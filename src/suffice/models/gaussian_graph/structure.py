@@ -106,7 +106,7 @@ class GraphStructure:
         return p * (p - 1) // 2 - len(self.edges)
 
 
-def read_structure(structure: Any, nodes: Iterable[Hashable] | None) -> GraphStructure:
+def read_structure(structure: object, nodes: Iterable[Hashable] | None) -> GraphStructure:
     """Read the structure of a graph.
 
     Args:
@@ -146,7 +146,7 @@ def _joined(first: Names, cliques: list[Names], given: Names | None) -> GraphStr
     return GraphStructure(all_nodes, tuple(reversed(edges.values())))
 
 
-def _matrix_of(structure: Any) -> NDArray[Any] | None:
+def _matrix_of(structure: object) -> NDArray[Any] | None:
     """The matrix whose support is meant, where the structure is one or has one."""
     entries = getattr(structure, "precision_", structure)
     if not hasattr(entries, "shape"):
@@ -161,7 +161,7 @@ def _matrix_of(structure: Any) -> NDArray[Any] | None:
     return matrix
 
 
-def _names_of(structure: Any, size: int) -> Names:
+def _names_of(structure: object, size: int) -> Names:
     """Names of the columns of a matrix: its own, those that a fitted model has seen, or 0, 1, ..."""
     named = getattr(structure, "feature_names_in_", getattr(structure, "columns", None))
     return tuple(range(size)) if named is None else tuple(named)

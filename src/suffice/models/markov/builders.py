@@ -26,9 +26,9 @@ CODINGS: dict[str, tuple[int, int]] = {"spin": (-1, 1), "binary": (0, 1)}
 class Network(Protocol):
     """What a builder makes."""
 
-    def __init__(self, structure: Any, **options: Any) -> None: ...
+    def __init__(self, structure: object, **options: Any) -> None: ...
 
-    def with_weights(self, weights: Any) -> Self:
+    def with_weights(self, weights: object) -> Self:
         """A copy with these weights given."""
 
 
@@ -40,7 +40,7 @@ P = ParamSpec("P")
 class Constructor(Protocol[P]):
     """A class method that makes an instance of the class it is asked of."""
 
-    def __get__(self, instance: Any, owner: type[T]) -> Callable[P, T]:
+    def __get__(self, instance: object, owner: type[T]) -> Callable[P, T]:
         """The method of a class."""
 
 
@@ -55,7 +55,7 @@ def grid(cls: type[N], /, rows: int, columns: int, **options: Any) -> N:
     return cls(edges or [((0, 0),)], **options)
 
 
-def ising(cls: type[N], /, graph: Any, *, coding: str = "spin", **options: Any) -> N:
+def ising(cls: type[N], /, graph: object, *, coding: str = "spin", **options: Any) -> N:
     """The Ising model, p(x) proportional to exp(sum_i u_i x_i + sum_ij w_ij x_i x_j).
 
     Args:
@@ -73,7 +73,7 @@ def ising(cls: type[N], /, graph: Any, *, coding: str = "spin", **options: Any) 
     return cls(terms, states=dict.fromkeys(nodes, CODINGS[coding]), **options)
 
 
-def potts(cls: type[N], /, graph: Any, states: Any, *, fields: bool = True, tied: bool = False, **options: Any) -> N:
+def potts(cls: type[N], /, graph: object, states: Any, *, fields: bool = True, tied: bool = False, **options: Any) -> N:
     """The Potts model, p(x) proportional to exp(sum_i h_i(x_i) + sum_ij w_ij 1{x_i = x_j}).
 
     Args:

@@ -71,7 +71,9 @@ class Cells:
 # -- what the data are ----------------------------------------------------------------------------------------------
 
 
-def read_cells(data: Any, columns: Any, states: Mapping[Any, Variable], known: Sequence[Hashable]) -> Cells | None:
+def read_cells(
+    data: object, columns: object, states: Mapping[Any, Variable], known: Sequence[Hashable]
+) -> Cells | None:
     """The cells of a contingency table, or None where the data are rows; sums among its cells are an error."""
     cells = _read_cells(data, columns, states, known)
     if cells is not None:
@@ -109,7 +111,9 @@ def _is_blank(cells: Cells, axis: int, rows: NDArray[np.bool_]) -> bool:
     return all(cells.domain.variables[axis].states[code] == "" for code in np.unique(cells.codes[rows, axis]))
 
 
-def _read_cells(data: Any, columns: Any, states: Mapping[Any, Variable], known: Sequence[Hashable]) -> Cells | None:
+def _read_cells(
+    data: object, columns: object, states: Mapping[Any, Variable], known: Sequence[Hashable]
+) -> Cells | None:
     if isinstance(data, Table):
         return _from_array(data.domain, data.values)
     pandas = sys.modules.get("pandas")
@@ -147,7 +151,7 @@ def _unrolled(data: Any, pandas: Any) -> Any:
     return pandas.Series(data.to_numpy().ravel(), index=levels)
 
 
-def is_margins(data: Any, known: Sequence[Hashable]) -> bool:
+def is_margins(data: object, known: Sequence[Hashable]) -> bool:
     """Whether the data are a dict from tuples of variables to margins; a name that is no variable is an error."""
     if not isinstance(data, Mapping) or not data or any(key in known for key in data):
         return False
@@ -162,7 +166,7 @@ def is_margins(data: Any, known: Sequence[Hashable]) -> bool:
     return True
 
 
-def note_total(what: str, values: Any) -> tuple[str, ...]:
+def note_total(what: str, values: object) -> tuple[str, ...]:
     """What the report says about a total that is no number of rows: shares, or a sum that is no whole number."""
     numbers = np.asarray(values, dtype=np.float64)
     total = math.fsum(numbers.ravel())
@@ -180,7 +184,7 @@ def note_total(what: str, values: Any) -> tuple[str, ...]:
     )
 
 
-def _checked(values: Any, what: str) -> Floats:
+def _checked(values: object, what: str) -> Floats:
     array = real_numbers(values, what, DataError)
     if not np.isfinite(array).all() or (array < 0).any():
         wrong = array[~np.isfinite(array) | (array < 0)].ravel()[0]
@@ -196,7 +200,7 @@ def _checked(values: Any, what: str) -> Floats:
     return array
 
 
-def _from_array(domain: Domain, values: Any) -> Cells:
+def _from_array(domain: Domain, values: object) -> Cells:
     array = _checked(values, "The table")
     used = np.argwhere(array != 0).reshape(-1, len(domain))
     return Cells(domain, used, array[array != 0].ravel())

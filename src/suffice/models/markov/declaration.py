@@ -92,7 +92,7 @@ class MarkovNetwork(SummaryEstimator):
         states: Mapping[Any, Any] | None = None,
         hidden: Mapping[Any, Any] | None = None,
         missing: str = "em",
-        prior: Any = None,
+        prior: object = None,
         solver: str = "auto",
         start: Any = None,
         m_steps: int | None = None,
@@ -100,16 +100,16 @@ class MarkovNetwork(SummaryEstimator):
         acceleration: str | None = None,
         on_inconsistent: str = "raise",
         check_existence: bool = True,
-        sampling: Any = None,
+        sampling: object = None,
         batch_size: int | None = None,
-        step_size: Any = None,
-        random_state: Any = 0,
+        step_size: object = None,
+        random_state: object = 0,
         memory_limit: int | None = None,
         max_iter: int = 10_000,
         tolerance: float | None = None,
         max_seconds: float | None = None,
         progress: bool = False,
-        callback: Any = None,
+        callback: object = None,
         checkpoint: str | Path | None = None,
     ) -> None:
         """See the class."""
@@ -165,7 +165,7 @@ class MarkovNetwork(SummaryEstimator):
         given = self._options["tolerance"]
         return Control(**{name: self._options[name] for name in names}, tolerance=TOLERANCE if given is None else given)
 
-    def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
+    def score(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; data as in `fit`, with the states of the fit."""
         try:
             return super().score(data, sample_weight, columns=columns)
@@ -264,12 +264,12 @@ class MarkovNetwork(SummaryEstimator):
 
     def estimate_score(
         self,
-        data: Any,
-        sample_weight: Any = None,
+        data: object,
+        sample_weight: object = None,
         *,
-        columns: Any = None,
+        columns: object = None,
         steps: int | None = None,
-        random_state: Any = None,
+        random_state: object = None,
     ) -> Estimate:
         """Mean log-likelihood of a row with its standard error, that of `estimate_log_partition`.
 
@@ -290,7 +290,7 @@ class MarkovNetwork(SummaryEstimator):
     fitted_counts_ = property(comparison.fitted_counts)
     summary = comparison.summary
 
-    def deviance(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
+    def deviance(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
         """G^2 of these rows against the saturated model, from the joint states that occur in them.
 
         For networks of many variables, whose fit does not count them together. Rows other than those of the fit are

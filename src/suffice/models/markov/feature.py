@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
 
 
-def _rebuilt(placements: tuple[Names, ...], values: Any, name: str) -> Feature:
+def _rebuilt(placements: tuple[Names, ...], values: object, name: str) -> Feature:
     """A feature from its pickle."""
     return Feature(list(placements), values, name=name)
 
@@ -41,7 +41,7 @@ class Feature:
     (('A', 'B'), ('B', 'C'))
     """
 
-    def __init__(self, variables: Any, values: Any, *, name: str | None = None) -> None:
+    def __init__(self, variables: object, values: object, *, name: str | None = None) -> None:
         """See the class."""
         self.placements = _read_placements(variables)
         self.values = values
@@ -69,7 +69,7 @@ class Feature:
         parts = enumerate(zip(self.placements, each, strict=True))
         return [self._table(domain.select(scope), one, number if several else 0) for number, (scope, one) in parts]
 
-    def _table(self, domain: Domain, values: Any, number: int) -> Floats:
+    def _table(self, domain: Domain, values: object, number: int) -> Floats:
         """The values on one tuple of variables; a function is called once for the same states."""
         key = (number, tuple(tuple(map(state_key, variable.states)) for variable in domain.variables))
         if callable(values) and key in self._evaluated:
@@ -95,7 +95,7 @@ class Feature:
             values = self._picklable(values, 0)
         return (_rebuilt, (self.placements, values, self.name))
 
-    def _picklable(self, values: Any, number: int) -> Any:
+    def _picklable(self, values: object, number: int) -> Any:
         if not callable(values):
             return values
         try:
@@ -141,7 +141,7 @@ class Feature:
         return cls([tuple(scope) for scope in placements], list(tables), name=name)
 
 
-def _read_placements(variables: Any) -> tuple[Names, ...]:
+def _read_placements(variables: object) -> tuple[Names, ...]:
     """Tuples of variables. A tuple is one place, a list of tuples several, anything else one variable."""
     if isinstance(variables, list):
         if not variables or not all(isinstance(scope, tuple | list) for scope in variables):
@@ -158,7 +158,7 @@ def _read_placements(variables: Any) -> tuple[Names, ...]:
     return placements
 
 
-def _evaluate(values: Any, domain: Domain, name: str) -> Floats:
+def _evaluate(values: object, domain: Domain, name: str) -> Floats:
     """Values on every joint state of the domain, states found by their labels."""
     shape = domain.shape(domain.names)
     if isinstance(values, Table):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.checks import read_only
 from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.memory import in_words
@@ -66,6 +67,11 @@ class MarkovFitted:
     n_expectations: int = 0
 
     title = "MarkovNetwork"
+
+    def __post_init__(self) -> None:
+        """A value: its arrays cannot be written to."""
+        object.__setattr__(self, "finite", read_only(self.finite))
+        object.__setattr__(self, "limits", read_only(self.limits))
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -213,7 +219,7 @@ class MarkovFitted:
             return GibbsInference(self.family, self.finite, self.sampling, self.seed)
         return ExactInference(self.near, self.finite, self.log_normaliser)
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None = None, *, random_state: Any = None) -> Table:
+    def query(self, variables: object, given: Mapping[Any, Any] | None = None, *, random_state: object = None) -> Table:
         """P(variables | given), exactly, axes in the order asked.
 
         `given` holds states; a dict or array of likelihoods by state is soft evidence. After an approximate fit of a
@@ -222,11 +228,13 @@ class MarkovFitted:
         """
         return self.inference.table(tuple(self.domain.names_of(variables)), given, random_state)
 
-    def marginal(self, variables: Any, *, random_state: Any = None) -> Table:
+    def marginal(self, variables: object, *, random_state: object = None) -> Table:
         """P(variables), axes in the order asked; they need not share a clique."""
         return self.query(variables, random_state=random_state)
 
-    def marginals(self, given: Mapping[Any, Any] | None = None, *, random_state: Any = None) -> dict[Hashable, Table]:
+    def marginals(
+        self, given: Mapping[Any, Any] | None = None, *, random_state: object = None
+    ) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, from one calibration, or from the same chains."""
         return self.inference.tables(given, random_state)
 
@@ -238,24 +246,28 @@ class MarkovFitted:
         """Log-probability of evidence; -inf where it is impossible."""
         return self.inference.log_probability(given)
 
-    def score_samples(self, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+    def score_samples(self, data: object, *, columns: object = None, threads: int | None = None) -> Floats:
         """Log-probability of each row (n,); missing values and absent columns are summed out."""
         infer = self.inference
         return _over_batches(lambda c, n: infer.log_likelihood(c, n, threads), data, self.domain, columns, ())
 
-    def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
+    def predict_proba(
+        self, data: object, target: Hashable, *, columns: object = None, threads: int | None = None
+    ) -> Floats:
         """P(target | the other columns) of each row (n, states), in the order of `states(target)`."""
         infer, card = self.inference, self.domain[target].card
         others = Domain(other for other in self.domain.variables if other.name != target)
         return _over_batches(lambda c, n: infer.predict_rows(c, n, target, threads), data, others, columns, (card,))
 
-    def predict(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> NDArray[Any]:
+    def predict(
+        self, data: object, target: Hashable, *, columns: object = None, threads: int | None = None
+    ) -> NDArray[Any]:
         """The most probable state of the target given the other columns, for each row (n,)."""
         shares = self.predict_proba(data, target, columns=columns, threads=threads)
         return take_states(self.domain[target].states, shares.argmax(axis=1))
 
     def sample(
-        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, random_state: Any = None
+        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, random_state: object = None
     ) -> dict[Hashable, NDArray[Any]]:
         """`n` independent rows, exactly from the distribution (or from it given evidence), as columns of states.
 
@@ -367,7 +379,7 @@ def _are_limits(limits: Floats) -> bool:
 
 
 def _over_batches(
-    work: Callable[[Columns, int], Floats], data: Any, domain: Domain, columns: Any, shape: tuple[int, ...]
+    work: Callable[[Columns, int], Floats], data: object, domain: Domain, columns: object, shape: tuple[int, ...]
 ) -> Floats:
     """The answers (n, *shape) of all batches of rows, one after the other."""
     parts = [work(coded, n) for coded, n in coded_columns(data, domain, columns)]

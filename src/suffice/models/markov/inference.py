@@ -28,10 +28,10 @@ class NetworkInference(Protocol):
     def condition(self, given: Mapping[Any, Any] | None) -> Any:
         """The distribution given evidence."""
 
-    def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: Any = None) -> Table:
+    def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: object = None) -> Table:
         """P(names | given)."""
 
-    def tables(self, given: Mapping[Any, Any] | None, random_state: Any = None) -> dict[Hashable, Table]:
+    def tables(self, given: Mapping[Any, Any] | None, random_state: object = None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable."""
 
     def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
@@ -66,11 +66,11 @@ class ExactInference:
             )
         return calibration
 
-    def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: Any = None) -> Table:
+    def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: object = None) -> Table:
         """P(names | given), axes in that order."""
         return Table(self.domain.select(names), self.condition(given).marginal(names))
 
-    def tables(self, given: Mapping[Any, Any] | None, random_state: Any = None) -> dict[Hashable, Table]:
+    def tables(self, given: Mapping[Any, Any] | None, random_state: object = None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, from one calibration."""
         marginals = self.condition(given).marginals()
         return {name: Table(self.domain.select([name]), values) for name, values in marginals.items()}

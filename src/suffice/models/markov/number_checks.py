@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +14,7 @@ Floats = NDArray[np.float64]
 LARGEST, SMALLEST = 1e150, 1e-150
 
 
-def real_numbers(values: Any, what: str, error: type[SufficeError] = OptionError) -> Floats:
+def real_numbers(values: object, what: str, error: type[SufficeError] = OptionError) -> Floats:
     """The values as float64; text and complex numbers are an error that shows one. what: who holds them, for it."""
     try:
         return np.array(as_numbers(values, what))

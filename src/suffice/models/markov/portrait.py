@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ def _text(fitted: MarkovFitted) -> str:
     return "\n".join(lines) + (f"\n... ({rest} more weights)" if rest > 0 else "")
 
 
-def _name(name: Any) -> str:
+def _name(name: object) -> str:
     return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
@@ -164,7 +164,7 @@ def _of_features(network: MarkovNetwork, level: float) -> Iterator[Interval]:
         yield Interval(str(name), float(fitted - far), float(fitted + far), float(seen), float(fitted), None)
 
 
-def _precision(prior: Any, size: int) -> Floats:
+def _precision(prior: object, size: int) -> Floats:
     """Of a normal prior of the weights (size, size); 0 for others, which have no curvature where they are smooth."""
     if isinstance(prior, MultivariateNormal):
         return np.asarray(np.linalg.inv(prior.covariance_))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +16,7 @@ from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 Floats = NDArray[np.float64]
 
 
-def read_penalty(prior: Any, k: int) -> Penalty | None:
+def read_penalty(prior: object, k: int) -> Penalty | None:
     """The penalty of a prior on k weights; None without a prior."""
     if prior is None:
         return None
@@ -50,7 +48,7 @@ def penalised_slope(penalty: Penalty | None, weights: Floats, slope: Floats, wei
     return slope
 
 
-def _vector(value: Any, size: int, what: str) -> Floats:
+def _vector(value: object, size: int, what: str) -> Floats:
     array = np.asarray(value, dtype=np.float64)
     check_size(array, f"The {what} of the prior", least=0.0 if what == "mean" else SMALLEST)
     if array.ndim and array.shape != (size,):

@@ -214,7 +214,7 @@ class Specification:
         free = int(np.count_nonzero(weights != penalty.mean)) if isinstance(penalty, LaplacePenalty) else None
         return {"sampling": self.sampling, "seed": self.options["random_state"], "n_free": free}
 
-    def given(self, weights: Any, domain: Domain | None) -> MarkovFitted:
+    def given(self, weights: object, domain: Domain | None) -> MarkovFitted:
         """A value with given weights (n_weights,), which may be infinite; domain: known states, else all declared."""
         if domain is None:
             missing = [name for name in self.nodes if name not in self.declared]

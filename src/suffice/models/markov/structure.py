@@ -35,7 +35,7 @@ def read_terms(structure: Any) -> tuple[Term, ...]:
     return tuple(_read_term(term) for term in structure)
 
 
-def _read_term(term: Any) -> Term:
+def _read_term(term: object) -> Term:
     if isinstance(term, Feature):
         return term
     clique = tuple(term) if isinstance(term, tuple | list | set | frozenset) else (term,)

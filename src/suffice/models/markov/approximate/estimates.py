@@ -48,7 +48,7 @@ class Estimate:
 
 
 def estimate_log_partition(
-    fitted: MarkovFitted, *, chains: int = CHAINS, steps: int | None = None, random_state: Any = None
+    fitted: MarkovFitted, *, chains: int = CHAINS, steps: int | None = None, random_state: object = None
 ) -> LogPartition:
     """Log Z by annealed importance sampling, for networks of any size.
 
@@ -66,7 +66,7 @@ def estimate_log_partition(
     return replace(estimate, value=estimate.value + taken, lower_bound=estimate.lower_bound + taken)
 
 
-def _annealed(fitted: MarkovFitted, chains: int, steps: int | None, random_state: Any) -> LogPartition:
+def _annealed(fitted: MarkovFitted, chains: int, steps: int | None, random_state: object) -> LogPartition:
     """Log Z of the potentials of `near`."""
     family, seed = fitted.near, fitted.seed if random_state is None else random_state
     logs, sampler = family.potentials(fitted.finite)[: family.model.n_cells], model_sampler(family.model)
@@ -76,7 +76,7 @@ def _annealed(fitted: MarkovFitted, chains: int, steps: int | None, random_state
     return estimate
 
 
-def estimate_score(fitted: MarkovFitted, summary: Summary, steps: int | None, random_state: Any) -> Estimate:
+def estimate_score(fitted: MarkovFitted, summary: Summary, steps: int | None, random_state: object) -> Estimate:
     """Mean log-likelihood of a row of a summary: what the rows say is exact, log Z is estimated.
 
     What a row does not show is summed out exactly.

@@ -14,6 +14,7 @@ from suffice.engines.chain_means import ChainMeans, Functions
 from suffice.engines.gibbs import GibbsChains, GibbsSampler
 from suffice.engines.tempering import Replicas, climbed, fresh_means
 from suffice.errors import EstimateError, SamplingWarning, SizeError, listing, warn
+from suffice.families.base import generator
 from suffice.fitting.report import distrust
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.sampled_answers import SampledTable, certain_cells, possible_states
@@ -40,7 +41,7 @@ class SampledPosterior:
         """Read the evidence; soft evidence is a factor more."""
         self.domain = inference.domain
         self._sampling = inference.sampling
-        self._seed = np.random.default_rng(inference.seed if random_state is None else random_state)
+        self._seed = generator(inference.seed if random_state is None else random_state)
         known = read_evidence(self.domain, given)
         number = {name: site for site, name in enumerate(self.domain.names)}
         self._known = {number[name]: code for name, code in known.states.items()}
@@ -54,14 +55,14 @@ class SampledPosterior:
         self._logs = np.concatenate(logs)
         self._sampler.load(self._logs)
 
-    def _start(self, count: int, generator: np.random.Generator) -> GibbsChains:
+    def _start(self, count: int, stream: np.random.Generator) -> GibbsChains:
         """Chains at random states, but for those that are known."""
         cards = np.array(self.domain.shape(self.domain.names))
-        begin = (generator.random((len(cards), count)) * cards[:, None]).astype(np.uint8)
+        begin = (stream.random((len(cards), count)) * cards[:, None]).astype(np.uint8)
         clamped = np.zeros(len(cards), bool)
         for site, code in self._known.items():
             begin[site], clamped[site] = code, True
-        return self._sampler.start(count, generator, states=begin, clamped=clamped if self._known else None)
+        return self._sampler.start(count, stream, states=begin, clamped=clamped if self._known else None)
 
     def _means(self, functions: Functions) -> tuple[ChainMeans, GibbsChains | Replicas]:
         """Means of some functions of the states, by chains that have forgotten their start, and these chains."""
@@ -166,22 +167,22 @@ class SampledPosterior:
 class GibbsInference:
     """Answers by chains; what needs a sum over all joint states is refused, with what to call instead."""
 
-    def __init__(self, family: SampledFamily, weights: Floats, sampling: GibbsSampling, seed: Any) -> None:
+    def __init__(self, family: SampledFamily, weights: Floats, sampling: GibbsSampling, seed: object) -> None:
         """Take the distribution; seed: where a question brings none."""
         self.domain = family.model.domain
         self.sampling, self.seed = sampling, seed
         self.scopes, self.logs = model_scopes(family.model), family.potentials(weights)
         self._family = family
 
-    def condition(self, given: Mapping[Any, Any] | None, random_state: Any = None) -> SampledPosterior:
+    def condition(self, given: Mapping[Any, Any] | None, random_state: object = None) -> SampledPosterior:
         """The distribution given evidence."""
         return SampledPosterior(self, given, random_state)
 
-    def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: Any = None) -> Table:
+    def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: object = None) -> Table:
         """P(names | given), with standard errors."""
         return self.condition(given, random_state).table(names)
 
-    def tables(self, given: Mapping[Any, Any] | None, random_state: Any = None) -> dict[Hashable, Table]:
+    def tables(self, given: Mapping[Any, Any] | None, random_state: object = None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, with standard errors."""
         return self.condition(given, random_state).tables()
 

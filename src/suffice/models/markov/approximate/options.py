@@ -83,7 +83,7 @@ class GibbsSampling:
         return cls(**plain)
 
 
-def read_sampling(given: Any) -> GibbsSampling:
+def read_sampling(given: object) -> GibbsSampling:
     """The options given, or the default ones."""
     if given is None:
         return GibbsSampling()
@@ -92,7 +92,7 @@ def read_sampling(given: Any) -> GibbsSampling:
     return given
 
 
-def read_batch(size: Any) -> int | None:
+def read_batch(size: object) -> int | None:
     """Rows of one update, or None for all."""
     if size is not None and (not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1):
         raise OptionError(f"batch_size is {size!r}; expected a whole number of rows of at least 1, or None for all.")
