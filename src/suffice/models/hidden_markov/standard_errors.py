@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.em.identifiability import Spectrum
-from suffice.models.em.information import Information
+from suffice.models.em.information import ObservedInformation
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
@@ -51,7 +51,7 @@ class _Coordinate:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainInformation(Information):
+class ChainInformation(ObservedInformation):
     """The information of the free cells of a chain and its emissions, one coordinate each."""
 
     coordinates: Sequence[_Coordinate]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.em.rows import Rows
+from suffice.models.em.rows import ObservedRows
 from suffice.models.markov.hidden.steps import penalised_slope
 from suffice.models.markov.law import LawFamily
 from suffice.solvers.penalties import Penalty
@@ -19,14 +19,14 @@ Floats = NDArray[np.float64]
 BLOCK = 2048
 
 
-def code_matrix(rows: Rows) -> tuple[NDArray[np.int32], tuple[object, ...]]:
+def code_matrix(rows: ObservedRows) -> tuple[NDArray[np.int32], tuple[object, ...]]:
     """Codes (n, d) of the columns, and their names."""
     names = tuple(rows.columns)
     empty = np.zeros((len(rows.weights), 0), np.int32)
     return np.stack([rows.columns[name] for name in names], axis=1) if names else empty, names
 
 
-def stationarity(family: LawFamily, weights: Floats, rows: Rows, penalty: Penalty | None) -> Floats:
+def stationarity(family: LawFamily, weights: Floats, rows: ObservedRows, penalty: Penalty | None) -> Floats:
     """Features that the rows are expected to have less those that the law has, a row, with the prior (n_weights,)."""
     model, tree = family.model, family.tree(weights)
     codes, names = code_matrix(rows)

@@ -23,7 +23,7 @@ from suffice.families.laplace import Laplace
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Report
-from suffice.models.em.rows import Rows, read_rows
+from suffice.models.em.rows import ObservedRows, read_rows
 from suffice.models.markov.approximate.fit import sampling_plan
 from suffice.models.markov.approximate.law import SampledFamily
 from suffice.models.markov.approximate.measure import Measured, doubt, drawn, fresh_chains, unmeasured
@@ -56,7 +56,7 @@ class HeldRows:
     shares: Floats
 
     @classmethod
-    def of(cls, rows: Rows, model: LogLinear, chains: int, seed: np.random.Generator) -> HeldRows:
+    def of(cls, rows: ObservedRows, model: LogLinear, chains: int, seed: np.random.Generator) -> HeldRows:
         """At least one chain for each distinct row, and about `chains` in all, by the weights of the rows."""
         shares = rows.weights / rows.weights.sum()
         copies = np.maximum(1, np.round(chains * shares)).astype(np.intp)
@@ -69,7 +69,7 @@ class HeldRows:
         return cls(states, (codes >= 0).astype(np.uint8), (shares / copies)[which])
 
 
-def open_margins(rows: Rows, model: LogLinear) -> Floats:
+def open_margins(rows: ObservedRows, model: LogLinear) -> Floats:
     """Shares of the cells of all scopes (n_cells,), with what the rows leave open filled in evenly."""
     weight, parts = float(rows.weights.sum()), [np.zeros(0)]
     for place, scope in enumerate(model.scopes):
@@ -104,7 +104,7 @@ class HeldProblem:
         return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> ObservedRows:
         """The distinct rows."""
         return read_rows(self.data.statistics, self.model.domain)
 
@@ -269,7 +269,7 @@ def _slope(problem: SampledProblem, weights: Floats, away: Floats) -> Floats:
 
 
 def measure_held(
-    problem: SampledProblem, held: HeldRows, rows: Rows, weights: Floats, exact: LawFamily | None
+    problem: SampledProblem, held: HeldRows, rows: ObservedRows, weights: Floats, exact: LawFamily | None
 ) -> Measured:
     """Certificate and observed likelihood at the weights; exact: the same laws by a junction tree, where one fits."""
     inside, units = problem.in_units()
@@ -319,7 +319,7 @@ def measure_held(
     )
 
 
-def row_masses(model: LogLinear, logs: Floats, rows: Rows) -> Floats:
+def row_masses(model: LogLinear, logs: Floats, rows: ObservedRows) -> Floats:
     """Log of the sum of exp(log-potentials) over the joint states that agree with each row (n,), exactly.
 
     The tree is that of the variables which some row does not show, given all others: of a restricted Boltzmann machine

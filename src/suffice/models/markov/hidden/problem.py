@@ -24,7 +24,7 @@ from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import score_differences
 from suffice.models.em.reports import NOT_COMPUTED
 from suffice.models.em.restarts import Runs, run_all
-from suffice.models.em.rows import Rows, read_rows
+from suffice.models.em.rows import ObservedRows, read_rows
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import Existence, check_existence
 from suffice.models.markov.feature_spread import feature_units, standardised
@@ -72,7 +72,7 @@ class EMProblem:
         return self.spec.plan(self.model)
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> ObservedRows:
         """The distinct rows."""
         return read_rows(self.data.statistics, self.model.domain)
 
