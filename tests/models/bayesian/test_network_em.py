@@ -21,7 +21,7 @@ import suffice as sf
 from curvature import hessian
 from suffice.fitting.summaries import SummaryData
 from suffice.models.bayesian.em import discrete_rows
-from suffice.models.bayesian.em.problem import EMProblem
+from suffice.models.bayesian.em.problem import NetworkEMProblem
 from suffice.statistics import Moments, MomentsBy
 
 optimise: Any = optimize.minimize
@@ -418,11 +418,11 @@ def test_lists_trees_and_query_engines_expect_the_same(monkeypatch: pytest.Monke
         net.fit(rows)
     nodes = {name: net.node(name) for name in net.nodes}
     data, domain = SummaryData(net.statistics_), net.statistics_.domain.merge(net.fitted_.domain)
-    listed = EMProblem(net._task().learning, data, domain)
+    listed = NetworkEMProblem(net._task().learning, data, domain)
     expected = listed.expect(nodes)
     assert expected.log_likelihood == pytest.approx(net.score_samples(rows).sum(), rel=1e-12)
     monkeypatch.setattr(discrete_rows, "LISTED", 0)
-    again, judged = EMProblem(net._task().learning, data, domain).expect(nodes), listed.expect_again(nodes)
+    again, judged = NetworkEMProblem(net._task().learning, data, domain).expect(nodes), listed.expect_again(nodes)
     for statistic in listed.statistics:
         for found in (again, judged):
             assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-13)

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 import suffice as sf
 from curvature import hessian
 from random_networks import certificate_at
-from suffice.models.bayesian.em.problem import EMProblem
+from suffice.models.bayesian.em.problem import NetworkEMProblem
 from suffice.models.em.latent import Expected
 
 # -- standard errors -------------------------------------------------------------------------------------------------
@@ -137,13 +137,13 @@ def test_the_certificate_is_one_more_step_by_hand() -> None:
 
 def test_the_certificate_does_not_trust_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that expect gaps to be half and half come to rest, at (3 + 1) / 6, where true steps would not."""
-    honest = EMProblem.expect
+    honest = NetworkEMProblem.expect
 
-    def broken(self: EMProblem, nodes: Any) -> Any:
+    def broken(self: NetworkEMProblem, nodes: Any) -> Any:
         even = {**nodes, "b": replace(nodes["b"], rows=np.full((2, 2), 0.5))}
         return Expected(0.0, honest(self, even).statistics)
 
-    monkeypatch.setattr(EMProblem, "expect", broken)
+    monkeypatch.setattr(NetworkEMProblem, "expect", broken)
     with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
         net = sf.BayesianNetwork([("a", "b")], tolerance=1e-12).fit({"a": A, "b": B})
     assert not net.report_.converged

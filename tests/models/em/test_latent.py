@@ -19,7 +19,7 @@ from suffice.fitting.control import Control, State
 from suffice.fitting.driver import solve
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import Certificate
-from suffice.models.em.information import Information, score_differences
+from suffice.models.em.information import ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.restarts import Runs
 
@@ -101,7 +101,7 @@ class CoinProblem(LatentProblem[Coins, Floats, Coins]):
     def expect_again(self, parameters: Coins) -> Expected[Floats]:
         return self._expected(parameters)
 
-    def observed_information(self, parameters: Coins) -> Information:
+    def observed_information(self, parameters: Coins) -> ObservedInformation:
         here = self.vector(parameters)
 
         def value(vector: Floats) -> float:
@@ -111,7 +111,7 @@ class CoinProblem(LatentProblem[Coins, Floats, Coins]):
             return np.asarray(optimize.approx_fprime(here + step, value))
 
         found = score_differences(score, 3)
-        return Information(("share", "first", "second"), found, found, np.diag(found), np.diag(found))
+        return ObservedInformation(("share", "first", "second"), found, found, np.diag(found), np.diag(found))
 
     def found(self, runs: Runs[Coins]) -> Found[Coins]:
         return Found(runs.best, "EM", "maximum likelihood", runs.outcome, runs.notes, passes=runs.evaluations)

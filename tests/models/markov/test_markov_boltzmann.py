@@ -10,8 +10,13 @@ import pytest
 import suffice as sf
 from log_linear import design_of
 from observed_rows import CYCLE, Oracle, cycle_rows
+<<<<<<< HEAD
 from suffice.models.em.rows import Rows
 from suffice.models.markov.hidden.clamped import ClampedRows, open_margins, row_masses
+=======
+from suffice.models.em.rows import ObservedRows
+from suffice.models.markov.hidden.held import HeldRows, open_margins, row_masses
+>>>>>>> w-bayes
 from suffice.models.markov.log_linear import LogLinear
 
 VISIBLE, HIDDEN = [f"v{k}" for k in range(6)], [f"h{k}" for k in range(4)]
@@ -89,7 +94,7 @@ def test_masses_of_rows_are_sums_over_what_they_do_not_show() -> None:
     law = sf.MarkovNetwork.ising(edges, hidden={"h0": 2, "h1": 2}).with_weights(rng.normal(size=10))
     model = law.fitted_.family.model
     columns = {"v0": np.array([0, 1, -1, 1], np.int32), "v1": np.array([1, 1, 0, -1], np.int32)}
-    rows = Rows(model.domain, columns, np.ones(4))
+    rows = ObservedRows(model.domain, columns, np.ones(4))
     found = row_masses(model, model.log_potentials(law.weights_), rows)
     shown = {"v0": [-1, 1, None, 1], "v1": [1, 1, -1, None]}
     names = [*states]
@@ -106,7 +111,7 @@ def test_open_margins_fill_in_evenly() -> None:
     domain = sf.MarkovNetwork([("a", "H"), ("a", "b")], states={"a": [0, 1], "b": [0, 1]}, hidden={"H": 2})
     model: LogLinear = domain.with_weights(np.zeros(8)).fitted_.family.model
     columns = {"a": np.array([0, 1, 1], np.int32), "b": np.array([0, -1, 1], np.int32)}
-    rows = Rows(model.domain, columns, np.array([2.0, 1.0, 1.0]))
+    rows = ObservedRows(model.domain, columns, np.array([2.0, 1.0, 1.0]))
     expected = [0.25, 0.25, 0.25, 0.25, 0.5, 0.0, 0.125, 0.375]
     np.testing.assert_allclose(open_margins(rows, model), expected, atol=1e-15)
     held = ClampedRows.of(rows, model, 8, np.random.default_rng(0))

@@ -105,9 +105,9 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         check_range(summary)
         if has_missing(summary):
             # EM and its engines load when values are missing.
-            from suffice.models.bayesian.em.problem import EMProblem
+            from suffice.models.bayesian.em.problem import NetworkEMProblem
 
-            return EMProblem(self.learning, data, domain)
+            return NetworkEMProblem(self.learning, data, domain)
         return CompleteProblem(self.learning, data, summary, domain)
 
     def complete(self, summary: Summary) -> Summary:

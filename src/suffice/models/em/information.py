@@ -24,7 +24,7 @@ FLAT = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class Information:
+class ObservedInformation:
     """What the observed rows say about k coordinates of the parameters, where EM has stopped.
 
     `observed` (k, k) is minus the Hessian of the log-likelihood and `objective` (k, k) that of the objective, which is

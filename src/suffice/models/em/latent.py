@@ -30,7 +30,7 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import F, Found, Judgement
 from suffice.fitting.control import Control, Outcome
-from suffice.models.em.information import Information
+from suffice.models.em.information import ObservedInformation
 from suffice.models.em.restarts import Runs, run_all
 from suffice.solvers.fixed_point import FixedPoint, fixed_point, largest_change
 
@@ -147,7 +147,7 @@ class LatentProblem(ABC, Generic[P, S, F]):
         """As `expect`, by code that no step of EM uses, so that a fault of theirs shows: for the judge alone."""
 
     @abstractmethod
-    def observed_information(self, parameters: P) -> Information | None:
+    def observed_information(self, parameters: P) -> ObservedInformation | None:
         """What the rows say about each free parameter; None where none is free, or the numbers are not finite."""
 
     @abstractmethod

@@ -21,7 +21,7 @@ Columns = Mapping[Any, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Rows:
+class ObservedRows:
     """The rows of a fit: `columns` (n,) by variable, codes with -1 and numbers with NaN for a gap; `weights` (n,).
 
     Variables of the domain without a column are hidden.
@@ -61,7 +61,7 @@ def has_missing(summary: Summary) -> bool:
     return len(summary.answers) == 1 and all(type(question) is Patterns for question in summary.answers)
 
 
-def read_rows(summary: Summary, domain: Domain) -> Rows:
+def read_rows(summary: Summary, domain: Domain) -> ObservedRows:
     """The distinct rows of a summary by column; `domain` may have hidden variables besides.
 
     A column of missing values alone is hidden like one that is not there.
@@ -75,10 +75,10 @@ def read_rows(summary: Summary, domain: Domain) -> Rows:
         else:
             columns[name] = np.ascontiguousarray(values, dtype=np.float64)
     seen = {name: (v >= 0).any() if v.dtype.kind == "i" else not np.isnan(v).all() for name, v in columns.items()}
-    return Rows(domain, {name: v for name, v in columns.items() if seen[name]}, patterns.weights)
+    return ObservedRows(domain, {name: v for name, v in columns.items() if seen[name]}, patterns.weights)
 
 
-def batch_of(rows: Rows, columns: Columns) -> Batch:
+def batch_of(rows: ObservedRows, columns: Columns) -> Batch:
     """The rows as a source would give them; a variable without a column has missing values alone."""
     discrete, real = by_kind(rows.domain)
     n = len(rows.weights)

@@ -15,8 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.em.identifiability import Spectrum
+<<<<<<< HEAD
 from suffice.models.em.information import Information
 from suffice.models.hidden_markov.chains import Observed
+=======
+from suffice.models.em.information import ObservedInformation
+>>>>>>> w-bayes
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
 
@@ -51,7 +55,7 @@ class _Coordinate:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainInformation(Information):
+class ChainInformation(ObservedInformation):
     """The information of the free cells of a chain and its emissions, one coordinate each."""
 
     coordinates: Sequence[_Coordinate]

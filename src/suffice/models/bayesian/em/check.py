@@ -19,7 +19,7 @@ from suffice.engines.mixed_network import Discrete, MixedNetwork, NodeRegression
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import TablePlans, counted
 from suffice.models.em.latent import Expected
-from suffice.models.em.rows import Rows
+from suffice.models.em.rows import ObservedRows
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 BLOCK = 2048
 
 
-def expected_again(rows: Rows, nodes: Mapping[Hashable, Any], plans: TablePlans) -> Expected[Summary]:
+def expected_again(rows: ObservedRows, nodes: Mapping[Hashable, Any], plans: TablePlans) -> Expected[Summary]:
     """Log-likelihood and expected statistics at some nodes; plans: junction trees for networks of tables."""
     real = any(variable.kind != "discrete" for variable in rows.domain.variables)
     value, answers = _mixed(rows, nodes, plans.statistics) if real else _tables(rows, nodes, plans)
@@ -39,7 +39,7 @@ def expected_again(rows: Rows, nodes: Mapping[Hashable, Any], plans: TablePlans)
 Again = tuple[float, dict[Statistic, Answer]]
 
 
-def _tables(rows: Rows, nodes: Mapping[Hashable, Any], plans: TablePlans) -> Again:
+def _tables(rows: ObservedRows, nodes: Mapping[Hashable, Any], plans: TablePlans) -> Again:
     tree, statistics = plans.load(nodes), plans.statistics
     names = tuple(rows.columns)
     n = len(rows.weights)
@@ -69,7 +69,7 @@ def network_of(domain: Domain, nodes: Mapping[Hashable, Any]) -> MixedNetwork:
     return MixedNetwork(tables, regressions)
 
 
-def _mixed(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> Again:
+def _mixed(rows: ObservedRows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> Again:
     engine = ConditionalGaussian(network_of(rows.domain, nodes))
     sums = {s: ExpectedMoments(s, rows.domain) for s in statistics if isinstance(s, Moments | MomentsBy)}
     counts = {s.variables: np.zeros(rows.domain.shape(s.variables)) for s in statistics if s not in sums}
@@ -86,7 +86,9 @@ def _mixed(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statisti
     return value, answers
 
 
-def _parts(rows: Rows, group: RowGroup, statistic: Moments | MomentsBy) -> Iterator[tuple[int, float, Floats, Floats]]:
+def _parts(
+    rows: ObservedRows, group: RowGroup, statistic: Moments | MomentsBy
+) -> Iterator[tuple[int, float, Floats, Floats]]:
     """Cell, weight, mean and centred products that a group of rows adds to a statistic, state by state."""
     by = statistic.by if isinstance(statistic, MomentsBy) else ()
     cards = rows.domain.shape(by)

@@ -24,7 +24,7 @@ LISTED = 512
 
 
 @dataclass(frozen=True)
-class Law:
+class RowPosterior:
     """Posterior of a block of n rows.
 
     `log_evidence` (n,), distributions (cards, n) of scopes of unseen variables, and for each scope counted the expected
@@ -91,7 +91,7 @@ class ListedRows:
     def solve(
         self, logs: Mapping[Hashable, Floats], factors: Sequence[tuple[Scope, Floats]], asked: Sequence[Scope],
         counts: Sequence[Scope], weights: Floats,
-    ) -> Law:  # fmt: skip
+    ) -> RowPosterior:  # fmt: skip
         """Condition on each row.
 
         logs: logarithms of the tables; factors: log-factors (joint states, n) by scope of free variables; asked: scopes
@@ -113,7 +113,7 @@ class ListedRows:
             evidence = top + np.log(mass)
         total /= np.where(mass > 0, mass, 1.0)
         marginals = {scope: self._marginal(total, scope) for scope in asked}
-        return Law(evidence, marginals, {scope: self._counts(total, scope, weights) for scope in counts})
+        return RowPosterior(evidence, marginals, {scope: self._counts(total, scope, weights) for scope in counts})
 
     def _marginal(self, law: Floats, scope: Scope) -> Floats:
         """The distribution (cards, n) of free variables, axes in the order asked."""
@@ -148,7 +148,7 @@ class TreeRows:
     def solve(
         self, logs: Mapping[Hashable, Floats], factors: Sequence[tuple[Scope, Floats]], asked: Sequence[Scope],
         counts: Sequence[Scope], weights: Floats,
-    ) -> Law:  # fmt: skip
+    ) -> RowPosterior:  # fmt: skip
         """As `ListedRows.solve`."""
         scopes = tuple(dict.fromkeys([*(scope for scope, _ in factors), *asked, *counts]))
         if scopes not in self._plans:
@@ -163,7 +163,7 @@ class TreeRows:
         answers = tree.solve_rows(rows, scopes=scopes)
         marginals = {scope: np.moveaxis(answers.marginals[scope], 0, -1) for scope in asked}
         sums = {scope: np.tensordot(weights, answers.marginals[scope], 1) for scope in counts}
-        return Law(answers.log_partition, marginals, sums)
+        return RowPosterior(answers.log_partition, marginals, sums)
 
 
 def discrete_rows(

@@ -23,7 +23,7 @@ from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
 from suffice.engines.mixed_network import NodeRegression
 from suffice.errors import OptionError, listing
 from suffice.graphs.directed import topological_order
-from suffice.models.bayesian.em.discrete_rows import Law, Scope, discrete_rows
+from suffice.models.bayesian.em.discrete_rows import RowPosterior, Scope, discrete_rows
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments, block_moments
 from suffice.models.bayesian.em.table_expectation import counted
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
@@ -94,7 +94,7 @@ class MixedExpectation:
         self.shape = shape
         self.rows, self.weight = len(weights), float(weights.sum())
         cuts = _cut_rows(shape, columns, len(weights))
-        self.blocks = [_Block(shape, columns, weights, rows, states) for rows, states in cuts]
+        self.blocks = [_RowBlock(shape, columns, weights, rows, states) for rows, states in cuts]
 
     def expect(self, nodes: Mapping[Hashable, Any]) -> tuple[float, Summary]:
         """Observed log-likelihood at these nodes, and the expected statistics."""
@@ -139,7 +139,7 @@ def _labelled(keys: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
     return label.astype(np.int64)
 
 
-class _Block:
+class _RowBlock:
     """Rows that share their missing values in real variables, and the known states that real nodes depend on."""
 
     def __init__(
@@ -242,7 +242,7 @@ class _Block:
         cards = tuple(self.shape.cards[name] for name in by)
         return np.asarray(np.ravel_multi_index(tuple(codes), cards) if by else np.zeros(size), dtype=np.intp)
 
-    def _add_seen(self, law: Law, moments: Mapping[Statistic, ExpectedMoments]) -> None:
+    def _add_seen(self, law: RowPosterior, moments: Mapping[Statistic, ExpectedMoments]) -> None:
         """Moments of values that were seen; with known states they are the same at every step."""
         for by, values, statistics in self.pools:
             free = self._free(by)
@@ -260,8 +260,13 @@ class _Block:
         self,
         statistic: Moments | MomentsBy,
         components: Sequence[Component],
+<<<<<<< HEAD
         solved: Sequence[ComponentAnswers],
         law: Law,
+=======
+        solved: Sequence[Answers],
+        law: RowPosterior,
+>>>>>>> w-bayes
         sums: ExpectedMoments,
     ) -> None:
         """Moments of variables of which some are missing: means in their place, and their covariance besides."""

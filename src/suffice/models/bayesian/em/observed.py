@@ -22,7 +22,7 @@ from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussian
 from suffice.models.bayesian.nodes.table import MOST_CELLS, TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
 from suffice.models.bayesian.queries.evidence_reduction import placeholder
-from suffice.models.em.rows import Rows, batch_of
+from suffice.models.em.rows import ObservedRows, batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import CompleteRows, Statistic, Summary
 
@@ -31,7 +31,10 @@ WIDE = 2**16
 
 
 def placeholders(
-    rows: Rows, families: Mapping[Hashable, Domain], learners: Mapping[Hashable, Any], given: Mapping[Hashable, Any]
+    rows: ObservedRows,
+    families: Mapping[Hashable, Domain],
+    learners: Mapping[Hashable, Any],
+    given: Mapping[Hashable, Any],
 ) -> dict[Hashable, Any]:
     """By name what stands for tables whose families all rows show, and for nodes that EM cannot learn.
 
@@ -94,7 +97,7 @@ def _check_size(family: Domain, learner: NodeLearner, hidden: Sequence[Hashable]
     )
 
 
-def family_summary(rows: Rows, family: Domain, learner: NodeLearner) -> Summary:
+def family_summary(rows: ObservedRows, family: Domain, learner: NodeLearner) -> Summary:
     """What a learner asks about a family that all rows show: counts, moments, or its distinct rows."""
     asked: tuple[Statistic, ...] = learner.statistics(family)
     if not any(isinstance(question, CompleteRows) for question in asked):
@@ -104,7 +107,7 @@ def family_summary(rows: Rows, family: Domain, learner: NodeLearner) -> Summary:
     return Summary(rows.domain, {CompleteRows(family.names): answer}, len(rows.weights), float(rows.weights.sum()))
 
 
-def difference(rows: Rows, nodes: Mapping[Hashable, Any], others: Mapping[Hashable, Any]) -> float:
+def difference(rows: ObservedRows, nodes: Mapping[Hashable, Any], others: Mapping[Hashable, Any]) -> float:
     """What the log-likelihood and the log priors of nodes have more than the log-likelihood of their placeholders."""
     logs = sum(
         float(rows.weights @ (nodes[n].log_prob(rows.columns) - others[n].log_prob(rows.columns))) for n in others
@@ -112,7 +115,7 @@ def difference(rows: Rows, nodes: Mapping[Hashable, Any], others: Mapping[Hashab
     return logs + float(sum(nodes[name].log_prior() for name in others))
 
 
-def never_shown(rows: Rows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
+def never_shown(rows: ObservedRows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
     """States that no row shows, of tables without a prior whose nodes all rows show, as directions in words.
 
     Whatever the parents are, hidden or not, such a state has no part in any row: to move its probability to a state
@@ -130,7 +133,7 @@ def never_shown(rows: Rows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
     return tuple(directions)
 
 
-def never_in_leaves(rows: Rows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
+def never_in_leaves(rows: ObservedRows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
     """Events of tables without a prior that no row shows though it shows their parents, as directions in words.
 
     `leaves` are nodes without children. A row with a missing value there says nothing about the node, as its
@@ -164,7 +167,7 @@ def keeps_inside(nodes: Iterable[Any]) -> bool:
     )
 
 
-def refuse_impossible(rows: Rows, fixed: Mapping[Hashable, Any]) -> None:
+def refuse_impossible(rows: ObservedRows, fixed: Mapping[Hashable, Any]) -> None:
     """Raise where a row is impossible under a fixed node, as EM does with those that it holds itself."""
     names = [name for name, node in fixed.items() if np.isneginf(node.log_prob(rows.columns)).any()]
     if names:

@@ -44,11 +44,11 @@ from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.node_scores import matched_statistics_of
 from suffice.models.bayesian.nodes.contract import Node, largest
 from suffice.models.bayesian.options import check_start
-from suffice.models.em.information import Information, score_differences
+from suffice.models.em.information import ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED, STOPPED
 from suffice.models.em.restarts import Runs
-from suffice.models.em.rows import Rows, read_rows
+from suffice.models.em.rows import ObservedRows, read_rows
 from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callbac
 
 
 @dataclass(frozen=True, eq=False)
-class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
+class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     """Rows that do not show everything meet a network. `domain` has the hidden nodes among its variables.
 
     The parameters of EM are nodes by name, with placeholders for those whose families all rows show.
@@ -83,7 +83,7 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     # -- what is known -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> ObservedRows:
         """The distinct rows."""
         return read_rows(self.data.statistics, self.domain)
 
@@ -143,7 +143,7 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         return tuple(dict.fromkeys(asked))
 
     @cached_property
-    def extended(self) -> Rows:
+    def extended(self) -> ObservedRows:
         """The rows, with the private variables of wide nodes among those that are hidden; they have two states."""
         scopes = [question.columns for question in self.statistics]
         for node in self.given.values():
@@ -364,7 +364,7 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         groups = [self.learning.group_of(name) for name in self.learning.leading if name not in self.placeholders]
         return Parts(parameters, groups, self.rows.units)
 
-    def observed_information(self, parameters: Nodes) -> Information:
+    def observed_information(self, parameters: Nodes) -> ObservedInformation:
         """Of the objective, in the free coordinates of the nodes.
 
         The score of the observed rows is the expected score of the complete ones (Fisher's identity). Its derivative,
@@ -380,7 +380,7 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         expected = expect(parameters)[1]
         complete = score_differences(lambda delta: parts.score(parts.moved(delta), expected), parts.size)
         scale = np.abs(np.diag(complete))
-        return Information(parts.names, observed, observed, scale, scale)
+        return ObservedInformation(parts.names, observed, observed, scale, scale)
 
     def judge(self, fitted: NetworkFitted) -> Judgement:
         """One more step by other code, what runs to the edge, and what the rows determine."""

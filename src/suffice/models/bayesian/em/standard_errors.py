@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.fitting.report import Curvature
 from suffice.models.bayesian.em.coordinates import Coordinates, Units
 from suffice.models.em.identifiability import Spectrum, curvature
-from suffice.models.em.information import Information
+from suffice.models.em.information import ObservedInformation
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,7 @@ class Informed(Protocol):
     def parts(self, parameters: dict[Hashable, Any]) -> Parts:
         """The free coordinates of the nodes that EM learns."""
 
-    def observed_information(self, parameters: dict[Hashable, Any]) -> Information:
+    def observed_information(self, parameters: dict[Hashable, Any]) -> ObservedInformation:
         """The observed information in these coordinates."""
 
 

@@ -18,7 +18,7 @@ from suffice.answers import Answer
 from suffice.domain import Domain
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import counted
-from suffice.models.em.rows import Rows, batch_of
+from suffice.models.em.rows import ObservedRows, batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import Counts, Moments, MomentsBy, Statistic, Summary
 
@@ -32,7 +32,11 @@ ROUNDS = 10
 
 
 def starting_summary(
-    rows: Rows, families: Mapping[Hashable, Domain], statistics: Sequence[Statistic], rng: np.random.Generator, run: int
+    rows: ObservedRows,
+    families: Mapping[Hashable, Domain],
+    statistics: Sequence[Statistic],
+    rng: np.random.Generator,
+    run: int,
 ) -> Summary:
     """Statistics to learn the first nodes from.
 
@@ -69,7 +73,7 @@ def _counts(seen: Summary, statistic: Statistic) -> Floats:
     return table
 
 
-def _one_row(statistic: Moments | MomentsBy, rows: Rows) -> Any:
+def _one_row(statistic: Moments | MomentsBy, rows: ObservedRows) -> Any:
     """One row in each cell: at the means of the columns, with their variances and no correlation."""
     sums = ExpectedMoments(statistic, rows.domain)
     centre, scale = np.array([rows.units[name] for name in statistic.variables]).reshape(-1, 2).T
@@ -85,7 +89,7 @@ def _one_row(statistic: Moments | MomentsBy, rows: Rows) -> Any:
 
 
 def _filled(
-    rows: Rows, families: Mapping[Hashable, Domain], rng: np.random.Generator, run: int
+    rows: ObservedRows, families: Mapping[Hashable, Domain], rng: np.random.Generator, run: int
 ) -> dict[Hashable, NDArray[Any]]:
     """The columns, with those of hidden variables that have real neighbours filled in."""
     columns: dict[Hashable, NDArray[Any]] = dict(rows.columns)

@@ -29,7 +29,7 @@ SELF_CONCORDANT = {("binomial", "logit"), ("poisson", "log"), ("multinomial", "l
 
 
 @dataclass(frozen=True)
-class Part:
+class ScoredRows:
     """Some rows: their design (n, k), weights (n,), scores (n, m) and information (n, m, m) at phi = 1."""
 
     design: Floats
@@ -47,7 +47,7 @@ class Slopes:
     weight: float
 
 
-def _parts(node: GLMNode, columns: Columns, weights: Floats) -> Iterator[Part]:
+def _parts(node: GLMNode, columns: Columns, weights: Floats) -> Iterator[ScoredRows]:
     table, _ = table_of(node.parents, node._places, columns, len(weights))
     eta = node._eta(columns, len(weights))
     y = np.asarray(columns[node.name], dtype=np.float64)
@@ -55,7 +55,7 @@ def _parts(node: GLMNode, columns: Columns, weights: Floats) -> Iterator[Part]:
     for start in range(0, len(weights), ROWS):
         some = slice(start, start + ROWS)
         design = node.learned.design.matrix(table.part(some))
-        yield Part(design, weights[some], score[some], information[some])
+        yield ScoredRows(design, weights[some], score[some], information[some])
 
 
 def _numbers(node: GLMNode, eta: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ from suffice.families.conjugate import tails
 from suffice.families.regression import Products
 from suffice.families.regression_law import PseudoRows, RegressionLaw, variance_quantiles, weight_quantiles
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
-from suffice.models.bayesian.nodes.posterior import RegressionTable, RowLaws
+from suffice.models.bayesian.nodes.posterior import RegressionPosteriors, RowPosteriors
 from suffice.models.bayesian.nodes.regression_objective import RegressionObjective, finite
 from suffice.models.bayesian.nodes.regressions import Codes, Floats, Regressions, named
 from suffice.records import checked
@@ -140,7 +140,7 @@ class LinearGaussianNode(Regressions):
         return RegressionLaw(weights, spread, float(alpha), float(beta))
 
     @property
-    def posterior_(self) -> RegressionLaw | RegressionTable:
+    def posterior_(self) -> RegressionLaw | RegressionPosteriors:
         """The posterior of weights and variance: one law, or with discrete parents one for each joint state."""
         if not self.discrete_parents:
             return self.posterior_law()
@@ -150,7 +150,7 @@ class LinearGaussianNode(Regressions):
         shapes = [self.dense(part[:-1, None], part[-1:])[..., 0] for part in (alpha, beta)]
         laws = self.domain.select(self.discrete_parents)
         centres = self.dense(weights[:-1], weights[-1])
-        return RegressionTable(laws, centres, flat.reshape(*flat.shape[:-1], q, q), *shapes)
+        return RegressionPosteriors(laws, centres, flat.reshape(*flat.shape[:-1], q, q), *shapes)
 
     @property
     def variance_errors_(self) -> Any:
@@ -204,10 +204,10 @@ class LinearGaussianNode(Regressions):
         reals = (np.asarray(columns[name], dtype=np.float64) for name in self.real_parents)
         return np.stack([np.ones(len(y)), *reals], axis=1), y
 
-    def laws_of_rows(self, columns: Columns) -> RowLaws:
+    def laws_of_rows(self, columns: Columns) -> RowPosteriors:
         """The posterior of weights and variance that holds in each row; needs a prior."""
         codes = self.parent_codes(columns, len(columns[self.name]))
-        return RowLaws(*self._posteriors_at(self.positions(codes)))
+        return RowPosteriors(*self._posteriors_at(self.positions(codes)))
 
     # -- the objective -----------------------------------------------------------------------------------------------
 

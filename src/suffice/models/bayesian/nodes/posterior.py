@@ -88,7 +88,7 @@ class DirichletTable:
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionTable:
+class RegressionPosteriors:
     """Independent distributions of (weights, variance), one for each joint state of the discrete parents.
 
     `weights_` (cards..., q), `spread_` (cards..., q, q), `alpha_` and `beta_` (cards...) are those of `RegressionLaw`;
@@ -178,7 +178,7 @@ class RegressionTable:
 
 
 @dataclass(frozen=True)
-class RowLaws:
+class RowPosteriors:
     """One law of (weights, variance) for each of n rows: `weights` (n, q), `spread` (n, q, q), `alpha`, `beta` (n,)."""
 
     weights: Floats
@@ -195,12 +195,12 @@ class RowLaws:
         centre = gammaln(self.alpha + 0.5) - gammaln(self.alpha) - 0.5 * np.log(math.pi * scale)
         return np.asarray(centre - (self.alpha + 0.5) * np.log1p(away**2 / scale))
 
-    def after(self, x: Floats, y: Floats, seen: NDArray[np.bool_]) -> RowLaws:
+    def after(self, x: Floats, y: Floats, seen: NDArray[np.bool_]) -> RowPosteriors:
         """The laws after one more observation (x, y) in the rows where it was `seen` (n,): a change of rank one."""
         reach = np.einsum("nij,nj->ni", self.spread, x)
         gain = seen / (1 + (reach * x).sum(axis=1))
         away = y - (x * self.weights).sum(axis=1)
-        return RowLaws(
+        return RowPosteriors(
             self.weights + (gain * away)[:, None] * reach,
             self.spread - gain[:, None, None] * reach[:, :, None] * reach[:, None, :],
             self.alpha + 0.5 * seen,

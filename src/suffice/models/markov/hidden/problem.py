@@ -35,9 +35,14 @@ from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import Information, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED
+<<<<<<< HEAD
 from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import Rows, read_rows
 from suffice.models.markov.certificate import feature_variances, gap_fields
+=======
+from suffice.models.em.restarts import Runs, run_all
+from suffice.models.em.rows import ObservedRows, read_rows
+>>>>>>> w-bayes
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import WeightExistence, check_existence
 from suffice.models.markov.family import LogLinearFamily
@@ -106,7 +111,7 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
         return self.spec.plan(self.model)
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> ObservedRows:
         """The distinct rows."""
         return read_rows(self.data.statistics, self.model.domain)
 
