@@ -10,13 +10,8 @@ import pytest
 import suffice as sf
 from log_linear import design_of
 from observed_rows import CYCLE, Oracle, cycle_rows
-<<<<<<< HEAD
-from suffice.models.em.rows import Rows
-from suffice.models.markov.hidden.clamped import ClampedRows, open_margins, row_masses
-=======
 from suffice.models.em.rows import ObservedRows
-from suffice.models.markov.hidden.held import HeldRows, open_margins, row_masses
->>>>>>> w-bayes
+from suffice.models.markov.hidden.clamped import ClampedRows, open_margins, row_masses
 from suffice.models.markov.log_linear import LogLinear
 
 VISIBLE, HIDDEN = [f"v{k}" for k in range(6)], [f"h{k}" for k in range(4)]

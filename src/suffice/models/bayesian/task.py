@@ -37,7 +37,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
     def read(self, given: Inputs, known: NetworkFitted | None, purpose: Purpose) -> SummaryData:
         """One pass for the counts; where missing values turn up, a pass for the distinct rows instead.
 
-        Rows that join those learned, or are compared with them, are read as these were; a new fit begins anew.
+        ObservedRows that join those learned, or are compared with them, are read as these were; a new fit begins anew.
         """
         weight, earlier = given["sample_weight"], given["earlier"]
         if isinstance(weight, str | tuple) and weight in self.learning.parents:
@@ -65,7 +65,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
     ) -> Mapping[Hashable, Variable | None]:
         """All nodes but the hidden ones: as declared, or as their kinds say; once learned, as they were learned.
 
-        Rows that join may bring new states; those that are compared may lack columns.
+        ObservedRows that join may bring new states; those that are compared may lack columns.
         """
         if purpose == "compare" and known is not None:
             return {v.name: replace(v, origin="declared") for v in known_columns(known.observed_domain, columns)}
@@ -77,7 +77,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
     def asked(self, domain: Domain, known: NetworkFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
         """What the learners of the nodes read, or the distinct rows.
 
-        Rows to be scored may lack columns, which are then summed out like missing values.
+        ObservedRows to be scored may lack columns, which are then summed out like missing values.
         """
         if self.by_rows or len(domain) < len(self.learning.parents):
             return (Patterns(domain.names),)

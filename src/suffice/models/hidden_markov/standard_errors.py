@@ -15,12 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.em.identifiability import Spectrum
-<<<<<<< HEAD
-from suffice.models.em.information import Information
-from suffice.models.hidden_markov.chains import Observed
-=======
 from suffice.models.em.information import ObservedInformation
->>>>>>> w-bayes
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
 

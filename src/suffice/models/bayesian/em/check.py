@@ -24,7 +24,7 @@ from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
 Floats = NDArray[np.float64]
 
-#: Rows that are solved at a time.
+#: ObservedRows that are solved at a time.
 BLOCK = 2048
 
 

@@ -260,13 +260,8 @@ class _RowBlock:
         self,
         statistic: Moments | MomentsBy,
         components: Sequence[Component],
-<<<<<<< HEAD
         solved: Sequence[ComponentAnswers],
-        law: Law,
-=======
-        solved: Sequence[Answers],
         law: RowPosterior,
->>>>>>> w-bayes
         sums: ExpectedMoments,
     ) -> None:
         """Moments of variables of which some are missing: means in their place, and their covariance besides."""

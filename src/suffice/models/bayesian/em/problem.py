@@ -59,7 +59,7 @@ Nodes = dict[Hashable, Any]
 BY_EM = ESTIMATES | {
     "mean": "penalised maximum likelihood, by steps of the posterior mean: of tables the MAP under pseudo-counts + 1"
 }
-#: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
+#: ObservedRows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
 #: Options that steer how long a fit goes on, and not where to.
 LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
@@ -67,7 +67,7 @@ LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callbac
 
 @dataclass(frozen=True, eq=False)
 class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
-    """Rows that do not show everything meet a network. `domain` has the hidden nodes among its variables.
+    """ObservedRows that do not show everything meet a network. `domain` has the hidden nodes among its variables.
 
     The parameters of EM are nodes by name, with placeholders for those whose families all rows show.
     """
@@ -348,7 +348,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         return {**nodes, **shown}, difference(self.rows, shown, self.placeholders)
 
     def identity(self) -> Iterable[Any]:
-        """Rows, and options that steer the way."""
+        """ObservedRows, and options that steer the way."""
         options = {name: repr(value) for name, value in self.learning.options.items() if name not in LIMITS}
         columns = [[repr(name), values] for name, values in self.rows.columns.items()]
         return self.rows.domain, columns, self.rows.weights, options

@@ -8,22 +8,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
 from suffice.engines.junction_tree import JunctionTree
-from suffice.models.em.rows import Rows
+from suffice.models.em.rows import ObservedRows
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
-=======
-from suffice.models.em.rows import ObservedRows
-from suffice.models.markov.hidden.steps import penalised_slope
-from suffice.models.markov.law import LawFamily
->>>>>>> w-bayes
 from suffice.solvers.penalties import Penalty
 
 Floats = NDArray[np.float64]
 
-#: Rows that are solved at a time.
+#: ObservedRows that are solved at a time.
 BLOCK = 2048
 
 
@@ -34,17 +28,11 @@ def code_matrix(rows: ObservedRows) -> tuple[NDArray[np.int32], tuple[object, ..
     return np.stack([rows.columns[name] for name in names], axis=1) if names else empty, names
 
 
-<<<<<<< HEAD
-def expected_shares(tree: JunctionTree, model: LogLinear, rows: Rows) -> tuple[float, Floats]:
+def expected_shares(tree: JunctionTree, model: LogLinear, rows: ObservedRows) -> tuple[float, Floats]:
     """Sum of the log masses that agree with each row, and the shares of all cells (n_cells,) that rows are expected in.
 
     tree: that of the model, loaded with its potentials.
     """
-=======
-def stationarity(family: LawFamily, weights: Floats, rows: ObservedRows, penalty: Penalty | None) -> Floats:
-    """Features that the rows are expected to have less those that the law has, a row, with the prior (n_weights,)."""
-    model, tree = family.model, family.tree(weights)
->>>>>>> w-bayes
     codes, names = code_matrix(rows)
     mass, totals = 0.0, [np.zeros(model.shape(number)) for number in range(len(model.scopes))]
     for start in range(0, len(codes), BLOCK):
@@ -56,7 +44,7 @@ def stationarity(family: LawFamily, weights: Floats, rows: ObservedRows, penalty
     return mass, np.concatenate([np.zeros(0), *(total.ravel() for total in totals)]) / float(rows.weights.sum())
 
 
-def stationarity(family: LogLinearFamily, weights: Floats, rows: Rows, penalty: Penalty | None) -> Floats:
+def stationarity(family: LogLinearFamily, weights: Floats, rows: ObservedRows, penalty: Penalty | None) -> Floats:
     """Features that rows are expected to have less those of the distribution, a row, with the prior (n_weights,)."""
     model, tree = family.model, family.tree(weights)
     _, shares = expected_shares(tree, model, rows)

@@ -22,12 +22,8 @@ from suffice.families.laplace import Laplace
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome
 from suffice.fitting.report import Report
-<<<<<<< HEAD:src/suffice/models/markov/hidden/clamped.py
-from suffice.models.em.rows import Rows, read_rows
-from suffice.models.markov.approximate.family import SampledFamily
-=======
 from suffice.models.em.rows import ObservedRows, read_rows
->>>>>>> w-bayes:src/suffice/models/markov/hidden/held.py
+from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.fit import sampling_plan
 from suffice.models.markov.approximate.measure import (
     SampledMeasurement,
@@ -51,7 +47,7 @@ from suffice.solvers.stochastic import AscentSteps, stochastic_ascent
 
 Floats = NDArray[np.float64]
 
-#: Rows whose mass is summed at a time.
+#: ObservedRows whose mass is summed at a time.
 BLOCK = 1024
 #: Parts of the draws whose means give the error of the positive phase.
 PARTS = 20
@@ -66,11 +62,7 @@ class ClampedRows:
     shares: Floats
 
     @classmethod
-<<<<<<< HEAD:src/suffice/models/markov/hidden/clamped.py
-    def of(cls, rows: Rows, model: LogLinear, chains: int, seed: np.random.Generator) -> ClampedRows:
-=======
-    def of(cls, rows: ObservedRows, model: LogLinear, chains: int, seed: np.random.Generator) -> HeldRows:
->>>>>>> w-bayes:src/suffice/models/markov/hidden/held.py
+    def of(cls, rows: ObservedRows, model: LogLinear, chains: int, seed: np.random.Generator) -> ClampedRows:
         """At least one chain for each distinct row, and about `chains` in all, by the weights of the rows."""
         shares = rows.weights / rows.weights.sum()
         copies = np.maximum(1, np.round(chains * shares)).astype(np.intp)
@@ -284,30 +276,11 @@ def learn_clamped(problem: SampledProblem, clamped: ClampedRows, crowd: int) -> 
     )
 
 
-<<<<<<< HEAD:src/suffice/models/markov/hidden/clamped.py
 def clamped_means(problem: SampledProblem, clamped: ClampedRows, weights: Floats) -> tuple[Floats, Floats]:
     """Means of the features (n_weights,) that the rows are expected to have, by clamped chains, and their errors."""
     sampling, sampler = problem.sampling, problem.sampler
     problem.load(weights)
     bound = sampler.start(len(clamped.shares), problem.seed, states=clamped.states, clamped=clamped.clamped)
-=======
-def _slope(problem: SampledProblem, weights: Floats, away: Floats) -> Floats:
-    """Slope of the objective a row, from the difference of two vectors of shares (n_cells,)."""
-    return np.asarray(problem.model.expected(away) + problem.prior_slope(weights))
-
-
-# -- how near --------------------------------------------------------------------------------------------------------
-
-
-def measure_held(
-    problem: SampledProblem, held: HeldRows, rows: ObservedRows, weights: Floats, exact: LawFamily | None
-) -> Measured:
-    """Certificate and observed likelihood at the weights; exact: the same laws by a junction tree, where one fits."""
-    inside, units = problem.in_units()
-    sampling, sampler = inside.sampling, inside.sampler
-    found = fresh_chains(inside, weights * units)
-    bound = sampler.start(len(held.shares), inside.seed, states=held.states, clamped=held.clamped)
->>>>>>> w-bayes:src/suffice/models/markov/hidden/held.py
     sampler.sweep(bound, sampling.burn_in)
     means, draws = np.zeros((PARTS, problem.model.n_weights)), max(1, sampling.draws // PARTS)
     for part in means:

@@ -32,17 +32,12 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate, Curvature, Report
 from suffice.models.em.counts import ExpectedCounts
-from suffice.models.em.information import Information, score_differences
+from suffice.models.em.information import ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED
-<<<<<<< HEAD
 from suffice.models.em.restarts import Runs
-from suffice.models.em.rows import Rows, read_rows
-from suffice.models.markov.certificate import feature_variances, gap_fields
-=======
-from suffice.models.em.restarts import Runs, run_all
 from suffice.models.em.rows import ObservedRows, read_rows
->>>>>>> w-bayes
+from suffice.models.markov.certificate import feature_variances, gap_fields
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import WeightExistence, check_existence
 from suffice.models.markov.family import LogLinearFamily
@@ -75,7 +70,7 @@ LEAST_SHARE = 1e-250
 SPREAD_CELLS = 2**16
 #: Distinct rows from which on the E-step uses all cores.
 MANY_ROWS = 4096
-#: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
+#: ObservedRows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
 
 
@@ -384,7 +379,7 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
         return f"{'generalised ' if steps else ''}EM, exact expectations{fast}; M-step: {solver}{few}"
 
     def identity(self) -> Iterable[Any]:
-        """Rows, terms, and the options that steer the way."""
+        """ObservedRows, terms, and the options that steer the way."""
         kept = ("solver", "prior", "m_steps", "n_init", "random_state", "acceleration", "hidden", "start")
         options = {name: repr(self.spec.options[name]) for name in kept}
         columns = [[repr(name), values] for name, values in self.rows.columns.items()]
@@ -448,7 +443,7 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
         """Curvature of minus the log prior, a row."""
         return self.penalty.matrix() / self.weight if isinstance(self.penalty, GaussianPenalty) else 0.0
 
-    def observed_information(self, parameters: Floats) -> Information:
+    def observed_information(self, parameters: Floats) -> ObservedInformation:
         """Of each weight, by differences of exact slopes; with the prior in `objective`."""
 
         def score(delta: Floats) -> Floats:
@@ -460,7 +455,7 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
         family = self.scaled.family
         complete = weight * variances(family.model, family.margins(parameters)[1]) * units**2
         prior = weight * self._prior_matrix()
-        return Information(
+        return ObservedInformation(
             names, observed, observed + prior, complete, complete + np.diag(np.zeros_like(observed) + prior)
         )
 
