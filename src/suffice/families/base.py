@@ -117,32 +117,32 @@ def as_float(value: Any, name: str, *, above: float | None = None, least: float 
 
 def as_shape(value: Any, name: str) -> float:
     """A positive number whose log-gamma function is a number too, or an error that names the argument."""
-    found = as_float(value, name, above=0)
-    if found > LARGEST_SHAPE:
+    number = as_float(value, name, above=0)
+    if number > LARGEST_SHAPE:
         raise OptionError(
-            f"{name} is {found!r}; expected a number of at most {LARGEST_SHAPE:g}, beyond which its log-gamma function "
-            "leaves float64."
+            f"{name} is {number!r}; expected a number of at most {LARGEST_SHAPE:g}, beyond which its log-gamma "
+            "function leaves float64."
         )
-    return found
+    return number
 
 
 def as_location(values: Any, name: str) -> Floats:
     """Finite numbers whose squares are numbers too, or an error that names the argument."""
-    found = as_floats(values, name)
-    if (np.abs(found) > LARGEST_LOCATION).any():
+    numbers = as_floats(values, name)
+    if (np.abs(numbers) > LARGEST_LOCATION).any():
         raise OptionError(
             f"{name} is {shortened(values)}; expected numbers of at most {LARGEST_LOCATION:g} in size, whose squares "
             "are numbers of float64. Use another unit."
         )
-    return found
+    return numbers
 
 
 def as_scale(value: Any, name: str) -> float:
     """A positive number with room for sums and products of such, or an error that names the argument."""
-    found = as_float(value, name, above=0)
-    if found > LARGEST_SCALE:
-        raise OptionError(f"{name} is {found!r}; expected a number of at most {LARGEST_SCALE:g}.")
-    return found
+    number = as_float(value, name, above=0)
+    if number > LARGEST_SCALE:
+        raise OptionError(f"{name} is {number!r}; expected a number of at most {LARGEST_SCALE:g}.")
+    return number
 
 
 def are_shapes(values: Floats) -> bool:
@@ -199,9 +199,9 @@ def only_variable(summary: Summary, title: str) -> Variable:
     return summary.domain.variables[0]
 
 
-def never_in(found: str) -> MergeError:
+def never_in(statistics: str) -> MergeError:
     """The error for statistics that no rows have, as subtraction can leave them."""
-    return MergeError(f"The summary has {found}, which no rows have: rows were taken out that were never in.")
+    return MergeError(f"The summary has {statistics}, which no rows have: rows were taken out that were never in.")
 
 
 def only_column(x: Any, title: str) -> Any:

@@ -104,11 +104,11 @@ class BernoulliMember(FamilyMember):
     def cumulants_along(self, order: int, direction: Floats) -> Floats:
         """Polynomials in the probability, p (1 - p) times the derivative of the one before; odd ones flip with p."""
         p = self.probability_
-        found = odds_cumulants(order, min(p, 1 - p), -1)
+        cumulants = odds_cumulants(order, min(p, 1 - p), -1)
         if p > 0.5:
-            found *= np.array([-1.0, 1.0])[np.arange(order) % 2]
-            found[0] = p
-        return np.asarray(found * direction[0] ** np.arange(1, order + 1))
+            cumulants *= np.array([-1.0, 1.0])[np.arange(order) % 2]
+            cumulants[0] = p
+        return np.asarray(cumulants * direction[0] ** np.arange(1, order + 1))
 
     # -- maps --------------------------------------------------------------------------------------------------------
 

@@ -275,13 +275,13 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         return self
 
     def _from_counts(self, counts: Any) -> Dirichlet:
-        found = np.atleast_1d(as_floats(counts, "counts"))
-        prior = self.spread_over(found.size)
-        if found.shape != prior.alpha_.shape or (found < 0).any():
+        numbers = np.atleast_1d(as_floats(counts, "counts"))
+        prior = self.spread_over(numbers.size)
+        if numbers.shape != prior.alpha_.shape or (numbers < 0).any():
             raise OptionError(
                 f"counts is {counts!r}; expected {len(prior.alpha_)} numbers of at least 0, one for each state."
             )
-        return Dirichlet(prior.alpha_ + found)
+        return Dirichlet(prior.alpha_ + numbers)
 
     def log_evidence(self, counts: ArrayLike) -> float:
         """Log probability of a sequence of rows with these counts: log B(alpha + n) - log B(alpha)."""

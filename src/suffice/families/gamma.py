@@ -33,8 +33,8 @@ class GammaMember(ShapeMember):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _known_shape(self) -> float | None:
-        found: float | None = self.known.get("shape")
-        return found
+        shape: float | None = self.known.get("shape")
+        return shape
 
     # -- statistics --------------------------------------------------------------------------------------------------
 

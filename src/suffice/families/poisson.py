@@ -105,10 +105,10 @@ class PoissonMember(CountMember):
         from scipy.special import gammaincc, ndtr
 
         values = np.floor(as_numbers(x))
-        found = gammaincc(np.maximum(values, 0) + 1, self.rate_)
+        shares = gammaincc(np.maximum(values, 0) + 1, self.rate_)
         # Out of SciPy's reach the rate is so large that the law is normal.
-        found = np.where(np.isnan(found), ndtr((values - self.rate_) / math.sqrt(self.rate_ or 1.0)), found)
-        return np.asarray(np.where(values >= 0, found, 0.0))
+        shares = np.where(np.isnan(shares), ndtr((values - self.rate_) / math.sqrt(self.rate_ or 1.0)), shares)
+        return np.asarray(np.where(values >= 0, shares, 0.0))
 
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""

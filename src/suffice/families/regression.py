@@ -136,32 +136,32 @@ class Products:
         """Sum of (y - w . (1, x))^2 (k,)."""
         c, offset, size = self._residual(weights)
         terms = c[:, :, None] * c[:, None, :] * self.scatter
-        found = terms.sum(axis=(1, 2)) + self.weight * offset**2
+        total = terms.sum(axis=(1, 2)) + self.weight * offset**2
         bound = np.abs(terms).sum(axis=(1, 2)) + self.weight * np.abs(offset) * size
-        careful = np.flatnonzero(~(found > DOUBTFUL * bound))
+        careful = np.flatnonzero(~(total > DOUBTFUL * bound))
         if len(careful):
             c = np.concatenate([-weights[careful, :1], c[careful]], axis=1)
             pairs = double_double.scale(double_double.scale(self.raw[:, careful], c[:, :, None]), c[:, None, :])
             flat = pairs.reshape(2, len(careful), -1)
-            found[careful] = np.maximum(double_double.rounded(double_double.sum_pairs(flat[0], flat[1])), 0.0)
-        return found
+            total[careful] = np.maximum(double_double.rounded(double_double.sum_pairs(flat[0], flat[1])), 0.0)
+        return total
 
     def slopes(self, weights: Floats) -> Floats:
         """Sum of (y - w . (1, x)) (1, x - mean) (k, q): minus half the slope of the sum of squares, x centred."""
         c, offset, size = self._residual(weights)
         inner = np.einsum("kij,kj->ki", self.scatter[:, :-1], c)
-        found = np.concatenate([(self.weight * offset)[:, None], inner], axis=1)
+        slopes_ = np.concatenate([(self.weight * offset)[:, None], inner], axis=1)
         spread = np.sqrt(self.scatter[:, -1, -1] / self.weight)
         careful = np.flatnonzero(~(EPSILON * size < 1e-12 * spread))
         if len(careful):
-            found[careful] = self._exact_slopes(weights[careful], careful)
-        return found
+            slopes_[careful] = self._exact_slopes(weights[careful], careful)
+        return slopes_
 
     def _exact_slopes(self, weights: Floats, chosen: Any) -> Floats:
-        found = _slopes(self.raw[:, chosen], weights)
+        slopes_ = _slopes(self.raw[:, chosen], weights)
         centre = double_double.pair(self.mean[chosen, :-1])
-        inner = double_double.subtract(found[:, :, 1:], double_double.multiply(centre, found[:, :, :1]))
-        return double_double.rounded(np.concatenate([found[:, :, :1], inner], axis=2))
+        inner = double_double.subtract(slopes_[:, :, 1:], double_double.multiply(centre, slopes_[:, :, :1]))
+        return double_double.rounded(np.concatenate([slopes_[:, :, :1], inner], axis=2))
 
     def _residual(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
         """Factors (k, q) of (x, y) in the residual, its mean (k,), and the size of the terms of that mean (k,)."""
@@ -269,27 +269,27 @@ def least_squares(products: Products) -> LeastSquares:
         weights[doubtful] = _refined(products[doubtful], weights[doubtful], inverse[doubtful])
         sure = spread_out.all(axis=1)
     if not determined.all():
-        configuration, at = np.nonzero(~determined)
-        spread[configuration, at, at] = np.inf
+        configuration, weight = np.nonzero(~determined)
+        spread[configuration, weight, weight] = np.inf
     return LeastSquares(weights, products.squares(weights), spread, logs, determined, sure)
 
 
 def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags, Flags]:
     """All but the squares of `LeastSquares`, from raw products (2, k, q + 1, q + 1) in pairs."""
-    found = orthogonalised(raw)
-    free, squares = found.dependent[:, :-1], double_double.rounded(found.squares)[:, :-1]
-    combinations = double_double.rounded(found.combinations)[:, :-1, :-1]
+    solved = orthogonalised(raw)
+    free, squares = solved.dependent[:, :-1], double_double.rounded(solved.squares)[:, :-1]
+    combinations = double_double.rounded(solved.combinations)[:, :-1, :-1]
     # The combination of a column that depends on others vanishes: it may be added to any solution.
     terms = np.abs(combinations) * np.sqrt(np.diagonal(raw[0], axis1=1, axis2=2))[:, :-1, None]
     large = terms > NO_TERM * terms.max(axis=1, keepdims=True)
     directions = np.where(large | np.eye(len(free[0]), dtype=bool), combinations, 0.0)
-    weights, determined = _least_norm(found.weights, directions, free)
+    weights, determined = _least_norm(solved.weights, directions, free)
     if free.any():  # A short solution may lie far from the first one, and is found only to the rounding of that.
         for _ in range(REFINEMENTS):
-            weights = weights + found.solve(_slopes(raw, weights))
+            weights = weights + solved.solve(_slopes(raw, weights))
     sure, some = np.ones(len(free), dtype=bool), np.flatnonzero(free.any(axis=1))
     sure[some] = (~free[some] | surely_dependent(raw[:, some, :-1, :-1])).all(axis=1)
-    return weights, found.inverse, np.log(np.where(free, 1.0, squares)).sum(axis=1), determined, sure
+    return weights, solved.inverse, np.log(np.where(free, 1.0, squares)).sum(axis=1), determined, sure
 
 
 def _slopes(raw: Floats, weights: Floats) -> Floats:
@@ -342,12 +342,12 @@ def _least_norm(weights: Floats, directions: Floats, free: Flags) -> tuple[Float
     weights, determined = weights.copy(), np.ones(weights.shape, dtype=bool)
     number = free.sum(axis=1)
     for r in set(number.tolist()) - {0}:
-        at = np.flatnonzero(number == r)
-        chosen = np.argsort(~free[at], axis=1, kind="stable")[:, None, :r]
-        some = np.take_along_axis(directions[at], chosen, axis=2)
+        chosen_ = np.flatnonzero(number == r)
+        chosen = np.argsort(~free[chosen_], axis=1, kind="stable")[:, None, :r]
+        some = np.take_along_axis(directions[chosen_], chosen, axis=2)
         basis, _ = np.linalg.qr(some / np.linalg.norm(some, axis=1, keepdims=True))
-        weights[at] -= np.einsum("kir,kjr,kj->ki", basis, basis, weights[at])
-        determined[at] = (some == 0).all(axis=2)
+        weights[chosen_] -= np.einsum("kir,kjr,kj->ki", basis, basis, weights[chosen_])
+        determined[chosen_] = (some == 0).all(axis=2)
     return weights, determined
 
 

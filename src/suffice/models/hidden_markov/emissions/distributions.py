@@ -181,7 +181,7 @@ class IndependentColumns(Distribution):
             rows = np.asarray(x)
             if rows.shape[-1:] != (len(laws),):
                 raise DataError(f"The rows have shape {rows.shape}; expected {len(laws)} values in each.")
-            columns = [rows[..., at] for at in range(len(laws))]
+            columns = [rows[..., column] for column in range(len(laws))]
         return np.asarray(sum(_log_prob(*each) for each in zip(laws, columns, names, strict=True)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
@@ -194,11 +194,11 @@ class IndependentColumns(Distribution):
 
     def mean(self) -> Any:
         """The means of the columns (d,); a list where some are no numbers."""
-        found = [law.mean() for law in self._options["laws"]]
+        means = [law.mean() for law in self._options["laws"]]
         return (
-            np.array(found)
-            if all(isinstance(mean, int | float | np.integer | np.floating) for mean in found)
-            else found
+            np.array(means)
+            if all(isinstance(mean, int | float | np.integer | np.floating) for mean in means)
+            else means
         )
 
 
