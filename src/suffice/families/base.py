@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
+#: What draws begin with: a seed, a generator that goes on, or None for a fresh one.
+Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
 
 #: What a column is called that has no name.
 UNNAMED = "x"
@@ -39,7 +41,7 @@ LARGEST_LOCATION = 5e153
 LARGEST_SCALE = 1e304
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Seed) -> np.random.Generator:
     """A generator from a seed (0 is a seed), a Generator, or None; the global generator is never touched."""
     try:
         return np.random.default_rng(random_state)
@@ -348,7 +350,7 @@ class Distribution(SummaryEstimator):
         """Log density or log probability of each value, natural logarithm; -inf outside the support."""
 
     @abstractmethod
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Any:
         """`n` independent draws."""
 
     def score_samples(self, x: Any) -> Floats:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
 from suffice.families.base import (
+    Seed,
     as_array,
     as_float,
     as_numbers,
@@ -149,7 +150,7 @@ class BernoulliMember(FamilyMember):
         """0 up to a share of 1 - probability, then 1."""
         return np.where(as_shares(q, "q") <= 1 - self.probability_, 0.0, 1.0)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[Any]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
         successes = generator(random_state).random(n) < self.probability_
         return take_states(self.labels(), successes.astype(np.intp))

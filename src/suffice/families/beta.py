@@ -13,6 +13,7 @@ from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
 from suffice.families.base import (
     RunOptions,
+    Seed,
     as_floats,
     as_numbers,
     as_shape,
@@ -124,7 +125,7 @@ class BetaMember(FamilyMember):
         """The value below which a share q of the mass lies."""
         return simplex.beta_quantile(self.alpha_, self.beta_, as_shares(q, "q"))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return generator(random_state).beta(self.alpha_, self.beta_, size=n)
 

@@ -13,6 +13,7 @@ from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
 from suffice.families.base import (
     SUM_TOLERANCE,
+    Seed,
     as_probabilities,
     generator,
     only_variable,
@@ -169,7 +170,7 @@ class CategoricalMember(FamilyMember):
         """Log probability of each value; a gap has probability one, an unknown value is an error."""
         return self._cell.log_prob(state_codes(self._states, x))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[Any]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
         return take_states(self.states_, self._cell.sample(n, generator(random_state)))
 

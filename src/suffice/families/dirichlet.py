@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
-from suffice.families.base import RunOptions, are_shapes, as_floats, as_numbers, generator, never_in, only_variable
+from suffice.families.base import (
+    RunOptions,
+    Seed,
+    are_shapes,
+    as_floats,
+    as_numbers,
+    generator,
+    never_in,
+    only_variable,
+)
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
 from suffice.families.moments import read_moments, read_sums
@@ -101,7 +110,7 @@ class DirichletMember(VectorMember):
         density = simplex.log_density(self.alpha_, np.where(inside[..., None], points, self.mean()))
         return np.asarray(np.where(inside, density, -np.inf))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, K)."""
         return generator(random_state).dirichlet(self.alpha_, size=n)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, are_shapes, as_floats, as_numbers, as_probabilities, generator
+from suffice.families.base import Distribution, Seed, are_shapes, as_floats, as_numbers, as_probabilities, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.simplex import others
@@ -67,7 +67,7 @@ class DirichletMixture(Distribution, ConjugatePrior):
         terms = [self._log_weights[c] + Dirichlet(self.alphas_[c]).log_prob(x) for c in used]
         return np.asarray(np.logaddexp.reduce(terms, axis=0))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, K)."""
         rng = generator(random_state)
         drawn = rng.multinomial(n, self.weights_)

@@ -13,7 +13,7 @@ from suffice.answers import MomentSums
 from suffice.domain import Domain
 from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
 from suffice.families import gaussian
-from suffice.families.base import as_floats, generator
+from suffice.families.base import Seed, as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
 from suffice.families.gaussian import LOG_2PI
@@ -131,7 +131,7 @@ class MultivariateNormalMember(VectorMember):
         """Log density of each row (n, d), or of one row (d,); tables are matched by the names of their columns."""
         return gaussian.log_density(self.mean_, self.covariance_, self._rows(x))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d), columns in the order of the law."""
         z = generator(random_state).standard_normal((n, len(self.mean_)))
         return np.asarray(self.mean_ + z @ root(self.covariance_).T)

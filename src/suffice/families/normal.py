@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_floats, as_numbers, as_shares, generator
+from suffice.families.base import Seed, as_float, as_floats, as_numbers, as_shares, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess
@@ -145,7 +145,7 @@ class NormalMember(FamilyMember):
 
         return np.asarray(self.mean_ + np.sqrt(self.variance_) * ndtri(as_shares(q, "q")))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=n)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, as_location, as_scale, generator
+from suffice.families.base import Distribution, Seed, as_location, as_scale, generator
 from suffice.families.conjugate import ConjugatePrior, as_point, tails
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
@@ -131,7 +131,7 @@ class NormalWishart(Distribution, ConjugatePrior):
         means = {"mean": self.mean_, "precision": self.dof_ * inverse(self.inverse_scale_)}
         return means | ({"covariance": self.inverse_scale_ / free} if free > 0 else {})
 
-    def sample(self, n: int = 1, random_state: Any = None) -> dict[str, Floats]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of mean (n, d) and precision (n, d, d), by Bartlett's decomposition."""
         rng, d = generator(random_state), len(self.mean_)
         triangle = np.tril(rng.standard_normal((n, d, d)), -1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.families.base import as_float, as_numbers, generator
+from suffice.families.base import Seed, as_float, as_numbers, generator
 from suffice.families.counting import CountMember, in_support, refuse_long_draws
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
@@ -110,7 +110,7 @@ class PoissonMember(CountMember):
         shares = np.where(np.isnan(shares), ndtr((values - self.rate_) / math.sqrt(self.rate_ or 1.0)), shares)
         return np.asarray(np.where(values >= 0, shares, 0.0))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.rate_)
         return generator(random_state).poisson(self.rate_, size=n)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, as_numbers, generator
+from suffice.families.base import Distribution, Seed, as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
@@ -79,7 +79,7 @@ class Wishart(Distribution, ConjugatePrior):
             )
         return {"precision": free * inverse(self.inverse_scale_), "covariance": self.inverse_scale_ / free}
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` precisions (n, d, d), by Bartlett's decomposition."""
         rng, d = generator(random_state), len(self.inverse_scale_)
         triangle = np.tril(rng.standard_normal((n, d, d)), -1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import DataError, NotFittedError, OptionError
-from suffice.families.base import Distribution, as_probabilities, generator
+from suffice.families.base import Distribution, Seed, as_probabilities, generator
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.models.hidden_markov.emissions.reals import as_reals
@@ -122,7 +122,7 @@ class MixtureDistribution(Distribution):
         """Log-sum over components."""
         return self.fitted_.log_prob(x)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Any:
         """`n` draws: a component, then a value of it."""
         rng = generator(random_state)
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
@@ -184,7 +184,7 @@ class IndependentColumns(Distribution):
             columns = [rows[..., column] for column in range(len(laws))]
         return np.asarray(sum(_log_prob(*each) for each in zip(laws, columns, names, strict=True)))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Any:
         """`n` draws (n, d)."""
         rng = generator(random_state)
         drawn = [np.asarray(law.sample(n, random_state=rng)) for law in self._options["laws"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -20,12 +21,12 @@ SMALLEST, LARGEST = 1e-150, 1e150
 MOST_COUNTED = 2.0**53
 
 
-def called(title: Any) -> str:
+def called(title: Hashable) -> str:
     """A column in words; one without a name is the observations."""
     return "The observations" if title is None else f"Column {title!r}"
 
 
-def as_reals(column: NDArray[Any], title: Any = None) -> Floats:
+def as_reals(column: NDArray[Any], title: Hashable = None) -> Floats:
     """A column of numbers as float64; gaps become NaN, anything else is an error that names the column."""
     if column.dtype.kind in "biuf":
         reals = column.astype(np.float64)
@@ -38,11 +39,11 @@ def as_reals(column: NDArray[Any], title: Any = None) -> Floats:
     return reals
 
 
-def _s(title: Any) -> str:
+def _s(title: Hashable) -> str:
     return "" if title is None else "s"
 
 
-def _real(value: Any, title: Any) -> float:
+def _real(value: Any, title: Hashable) -> float:
     if is_gap(value):
         return np.nan
     if isinstance(value, int | float | np.integer | np.floating | np.bool_ | Decimal | Fraction):
@@ -59,7 +60,7 @@ def _real(value: Any, title: Any) -> float:
     )
 
 
-def in_range(values: Floats, title: Any, *, counts: bool = False) -> Floats:
+def in_range(values: Floats, title: Hashable, *, counts: bool = False) -> Floats:
     """The values, where laws can compute with them; one too large or too near to 0 is an error that names it."""
     size = np.abs(values)
     most, least = (MOST_COUNTED, 0.0) if counts else (LARGEST, SMALLEST)
