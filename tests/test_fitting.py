@@ -334,7 +334,7 @@ def test_a_certificate_sees_an_estimate_that_is_one_percent_off(
     make: Callable[..., Any], rows: Any, estimate: str
 ) -> None:
     law = make(estimate=estimate).fit(rows)
-    assert law.report_.certificate.scale == "posterior standard deviations"
+    assert law.report_.certificate.scale == "standard errors of each statistic"
     assert law.report_.certificate.exists is True
     assert (law.report_.certificate.value_gap is None) == (estimate == "mean")
     check_that_moves_are_seen(law)
@@ -449,10 +449,10 @@ def test_a_prior_alone_is_certified() -> None:
     assert "the prior has its mode on the edge" in edge.report_.certificate.directions[0]
 
 
-def test_the_gap_of_a_normal_mean_is_in_standard_deviations_of_a_row() -> None:
+def test_the_gap_of_a_normal_mean_is_in_standard_errors() -> None:
     law = sf.Normal().fit(ROWS)
     law = with_parameters(law, {"mean": law.mean_ + 0.01 * np.sqrt(law.variance_), "variance": law.variance_})
-    assert certificate_of(law).moment_gap == pytest.approx(0.01, rel=1e-9)
+    assert certificate_of(law).moment_gap == pytest.approx(0.01 * np.sqrt(len(ROWS)), rel=1e-9)
 
 
 def test_a_wrong_posterior_is_seen_from_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
+#: What draws begin with: a seed, a generator that goes on, or None for a fresh one.
+Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
 
 #: What a column is called that has no name.
 UNNAMED = "x"
@@ -39,7 +41,7 @@ LARGEST_LOCATION = 5e153
 LARGEST_SCALE = 1e304
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Seed) -> np.random.Generator:
     """A generator from a seed (0 is a seed), a Generator, or None; the global generator is never touched."""
     try:
         return np.random.default_rng(random_state)
@@ -117,32 +119,32 @@ def as_float(value: Any, name: str, *, above: float | None = None, least: float 
 
 def as_shape(value: Any, name: str) -> float:
     """A positive number whose log-gamma function is a number too, or an error that names the argument."""
-    found = as_float(value, name, above=0)
-    if found > LARGEST_SHAPE:
+    number = as_float(value, name, above=0)
+    if number > LARGEST_SHAPE:
         raise OptionError(
-            f"{name} is {found!r}; expected a number of at most {LARGEST_SHAPE:g}, beyond which its log-gamma function "
-            "leaves float64."
+            f"{name} is {number!r}; expected a number of at most {LARGEST_SHAPE:g}, beyond which its log-gamma "
+            "function leaves float64."
         )
-    return found
+    return number
 
 
 def as_location(values: Any, name: str) -> Floats:
     """Finite numbers whose squares are numbers too, or an error that names the argument."""
-    found = as_floats(values, name)
-    if (np.abs(found) > LARGEST_LOCATION).any():
+    numbers = as_floats(values, name)
+    if (np.abs(numbers) > LARGEST_LOCATION).any():
         raise OptionError(
             f"{name} is {shortened(values)}; expected numbers of at most {LARGEST_LOCATION:g} in size, whose squares "
             "are numbers of float64. Use another unit."
         )
-    return found
+    return numbers
 
 
 def as_scale(value: Any, name: str) -> float:
     """A positive number with room for sums and products of such, or an error that names the argument."""
-    found = as_float(value, name, above=0)
-    if found > LARGEST_SCALE:
-        raise OptionError(f"{name} is {found!r}; expected a number of at most {LARGEST_SCALE:g}.")
-    return found
+    number = as_float(value, name, above=0)
+    if number > LARGEST_SCALE:
+        raise OptionError(f"{name} is {number!r}; expected a number of at most {LARGEST_SCALE:g}.")
+    return number
 
 
 def are_shapes(values: Floats) -> bool:
@@ -199,9 +201,9 @@ def only_variable(summary: Summary, title: str) -> Variable:
     return summary.domain.variables[0]
 
 
-def never_in(found: str) -> MergeError:
+def never_in(statistics: str) -> MergeError:
     """The error for statistics that no rows have, as subtraction can leave them."""
-    return MergeError(f"The summary has {found}, which no rows have: rows were taken out that were never in.")
+    return MergeError(f"The summary has {statistics}, which no rows have: rows were taken out that were never in.")
 
 
 def only_column(x: Any, title: str) -> Any:
@@ -348,7 +350,7 @@ class Distribution(SummaryEstimator):
         """Log density or log probability of each value, natural logarithm; -inf outside the support."""
 
     @abstractmethod
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Any:
         """`n` independent draws."""
 
     def score_samples(self, x: Any) -> Floats:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
 from suffice.families.base import (
+    Seed,
     as_array,
     as_float,
     as_numbers,
@@ -104,11 +105,11 @@ class BernoulliMember(FamilyMember):
     def cumulants_along(self, order: int, direction: Floats) -> Floats:
         """Polynomials in the probability, p (1 - p) times the derivative of the one before; odd ones flip with p."""
         p = self.probability_
-        found = odds_cumulants(order, min(p, 1 - p), -1)
+        cumulants = odds_cumulants(order, min(p, 1 - p), -1)
         if p > 0.5:
-            found *= np.array([-1.0, 1.0])[np.arange(order) % 2]
-            found[0] = p
-        return np.asarray(found * direction[0] ** np.arange(1, order + 1))
+            cumulants *= np.array([-1.0, 1.0])[np.arange(order) % 2]
+            cumulants[0] = p
+        return np.asarray(cumulants * direction[0] ** np.arange(1, order + 1))
 
     # -- maps --------------------------------------------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ class BernoulliMember(FamilyMember):
         """0 up to a share of 1 - probability, then 1."""
         return np.where(as_shares(q, "q") <= 1 - self.probability_, 0.0, 1.0)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[Any]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
         successes = generator(random_state).random(n) < self.probability_
         return take_states(self.labels(), successes.astype(np.intp))

@@ -13,6 +13,7 @@ from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
 from suffice.families.base import (
     RunOptions,
+    Seed,
     as_floats,
     as_numbers,
     as_shape,
@@ -115,16 +116,16 @@ class BetaMember(FamilyMember):
         from scipy.special import betainc, gammainc, gammaincc
 
         x, a, b = np.clip(as_numbers(x), 0.0, 1.0), self.alpha_, self.beta_
-        found = betainc(a, b, x)
+        shares = betainc(a, b, x)
         # Out of SciPy's reach it is, in its limit, the law of a gamma variable over b, or of 1 less one over a.
         limit = gammainc(a, b * x) if a < b else gammaincc(b, a * (1 - x))
-        return np.asarray(np.where(np.isnan(found), limit, found))
+        return np.asarray(np.where(np.isnan(shares), limit, shares))
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The value below which a share q of the mass lies."""
         return simplex.beta_quantile(self.alpha_, self.beta_, as_shares(q, "q"))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return generator(random_state).beta(self.alpha_, self.beta_, size=n)
 
@@ -277,10 +278,10 @@ class Beta(ExponentialFamily, ConjugatePrior):
         return self._from_counts([successes, failures])
 
     def _from_counts(self, counts: Any) -> Beta:
-        found = as_floats(counts, "counts")
-        if found.shape != (2,) or (found < 0).any():
+        trials = as_floats(counts, "counts")
+        if trials.shape != (2,) or (trials < 0).any():
             raise OptionError(f"counts is {counts!r}; expected (successes, failures), two numbers of at least 0.")
-        return Beta(self.alpha_ + float(found[0]), self.beta_ + float(found[1]))
+        return Beta(self.alpha_ + float(trials[0]), self.beta_ + float(trials[1]))
 
     def log_evidence(self, counts: ArrayLike) -> float:
         """Log probability of a sequence of trials with these (successes, failures): log B(posterior) - log B(prior)."""

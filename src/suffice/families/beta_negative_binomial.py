@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, SizeError
-from suffice.families.base import Distribution, as_numbers, as_shape, generator
+from suffice.families.base import Distribution, Seed, as_numbers, as_shape, generator
 from suffice.families.counting import in_support, log_choices
 from suffice.families.gamma_function import log_gamma_ratio
 
@@ -73,7 +73,7 @@ class BetaNegativeBinomial(Distribution):
         places = np.clip(np.where(np.isfinite(values), values, -1.0) + 1, 0, None).astype(np.intp)
         return np.asarray(np.where(values == np.inf, 1.0, np.minimum(sums[places], 1.0)))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         rng = generator(random_state)
         p = rng.beta(self.alpha_, self.beta_, size=n)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import Distribution, as_float, as_numbers, as_shape, as_shares, generator
+from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
 from suffice.families.gamma_function import log_gamma_ratio
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,7 @@ class BetaPrime(Distribution):
             odds = np.where(p < 0.5, p / (1 - p), (1 - rest) / rest)
             return np.asarray(self.scale_ * odds)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         rng = generator(random_state)
         with np.errstate(divide="ignore"):

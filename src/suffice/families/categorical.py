@@ -13,6 +13,7 @@ from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
 from suffice.families.base import (
     SUM_TOLERANCE,
+    Seed,
     as_probabilities,
     generator,
     only_variable,
@@ -44,11 +45,13 @@ class CategoricalMember(FamilyMember):
 
     def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters in their final type; an impossible value is an error."""
-        found = as_probabilities(parameters["probabilities"], "probabilities")
+        probabilities = as_probabilities(parameters["probabilities"], "probabilities")
         declared = self.known.get("states")
-        if declared is not None and len(declared) != len(found):
-            raise OptionError(f"probabilities has {len(found)} numbers; expected {len(declared)}, one for each state.")
-        return {"probabilities": found}
+        if declared is not None and len(declared) != len(probabilities):
+            raise OptionError(
+                f"probabilities has {len(probabilities)} numbers; expected {len(declared)}, one for each state."
+            )
+        return {"probabilities": probabilities}
 
     def _known_states(self) -> tuple[Hashable, ...] | None:
         """The states that were declared or seen, or that given probabilities number; None before a fit."""
@@ -129,11 +132,11 @@ class CategoricalMember(FamilyMember):
         values = np.append(direction, 0.0)
         centre = float(self.probabilities_ @ values)
         moments = [float(self.probabilities_ @ (values - centre) ** s) for s in range(order + 1)]
-        found: list[float] = []
+        cumulants: list[float] = []
         for s in range(1, order + 1):
-            lower = sum(math.comb(s - 1, j - 1) * found[j - 1] * moments[s - j] for j in range(1, s))
-            found.append(moments[s] - lower)
-        return np.array([centre, *found[1:]])
+            lower = sum(math.comb(s - 1, j - 1) * cumulants[j - 1] * moments[s - j] for j in range(1, s))
+            cumulants.append(moments[s] - lower)
+        return np.array([centre, *cumulants[1:]])
 
     # -- maps --------------------------------------------------------------------------------------------------------
 
@@ -167,7 +170,7 @@ class CategoricalMember(FamilyMember):
         """Log probability of each value; a gap has probability one, an unknown value is an error."""
         return self._cell.log_prob(state_codes(self._states, x))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[Any]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
         return take_states(self.states_, self._cell.sample(n, generator(random_state)))
 

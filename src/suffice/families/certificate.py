@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from suffice.families.fitted import FamilyFitted
 from suffice.families.member import FamilyMember
-from suffice.families.posterior_check import SCALE, check_posterior, on_edge
-from suffice.fitting.report import Certificate
+from suffice.families.posterior_check import check_posterior, on_edge
+from suffice.fitting.report import STANDARD_ERRORS, Certificate
 from suffice.statistics import Summary
 
 #: Gaps in posterior standard deviations that the numerical derivatives of the check may leave.
@@ -16,15 +18,29 @@ WELL_BELOW = 1e-3
 
 
 def certify(member: FamilyMember, summary: Summary) -> tuple[Certificate, float]:
-    """Of maximum likelihood, and the gap in the unit of the solver, standard deviations of a row."""
+    """Of maximum likelihood, and the gap in the unit of the solver, standard deviations of one row.
+
+    A total over N rows has sqrt(N) times the standard deviation of one row, and N times the gap of a mean.
+    """
     edge = member.edge(summary)
     gap, decrement = member.gap(summary)
-    short = member.shortfall(summary)
+    short, bound = member.shortfall(summary), True
     if short is None:
-        return Certificate(gap, 0.5 * decrement * decrement, bound=False, exists=not edge, directions=edge), gap
-    # It is quadratic in the standardised gap, of which rounding may hide a part.
-    most = (math.sqrt(max(short, 0.0)) + member.rounding()) ** 2 if short < math.inf else math.inf
-    return Certificate(gap, most, bound=True, exists=not edge, directions=edge), gap
+        most, bound = 0.5 * decrement * decrement, False
+    else:  # It is quadratic in the standardised gap, of which rounding may hide a part.
+        most = (math.sqrt(max(short, 0.0)) + member.rounding()) ** 2 if short < math.inf else math.inf
+    away = member.observed(summary) - member.expected_statistics()
+    certificate = Certificate(
+        gap * math.sqrt(summary.weight),
+        most,
+        bound=bound,
+        exists=not edge,
+        directions=edge,
+        scale=STANDARD_ERRORS,
+        slope=summary.weight * float(np.abs(away).max(initial=0.0)),
+        slope_unit="nats per unit of a natural parameter",
+    )
+    return certificate, gap
 
 
 def certify_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, estimate: str) -> tuple[Certificate, float]:
@@ -47,6 +63,6 @@ def certify_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, estima
         edge = seen or ("a natural parameter -> +-inf (the prior has its mode on the edge)",)
     mean = "" if estimate == "map" else "the mean of the posterior"
     certificate = Certificate(
-        checked.gap, rise, bound=bound, exists=not edge, directions=edge, scale=SCALE, formula=mean
+        checked.gap, rise, bound=bound, exists=not edge, directions=edge, scale=STANDARD_ERRORS, formula=mean
     )
     return certificate, checked.gap

@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
-from suffice.families.base import RunOptions, are_shapes, as_floats, as_numbers, generator, never_in, only_variable
+from suffice.families.base import (
+    RunOptions,
+    Seed,
+    are_shapes,
+    as_floats,
+    as_numbers,
+    generator,
+    never_in,
+    only_variable,
+)
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
 from suffice.families.moments import read_moments, read_sums
@@ -101,7 +110,7 @@ class DirichletMember(VectorMember):
         density = simplex.log_density(self.alpha_, np.where(inside[..., None], points, self.mean()))
         return np.asarray(np.where(inside, density, -np.inf))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, K)."""
         return generator(random_state).dirichlet(self.alpha_, size=n)
 
@@ -275,13 +284,13 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         return self
 
     def _from_counts(self, counts: Any) -> Dirichlet:
-        found = np.atleast_1d(as_floats(counts, "counts"))
-        prior = self.spread_over(found.size)
-        if found.shape != prior.alpha_.shape or (found < 0).any():
+        numbers = np.atleast_1d(as_floats(counts, "counts"))
+        prior = self.spread_over(numbers.size)
+        if numbers.shape != prior.alpha_.shape or (numbers < 0).any():
             raise OptionError(
                 f"counts is {counts!r}; expected {len(prior.alpha_)} numbers of at least 0, one for each state."
             )
-        return Dirichlet(prior.alpha_ + found)
+        return Dirichlet(prior.alpha_ + numbers)
 
     def log_evidence(self, counts: ArrayLike) -> float:
         """Log probability of a sequence of rows with these counts: log B(alpha + n) - log B(alpha)."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, are_shapes, as_floats, as_numbers, as_probabilities, generator
+from suffice.families.base import Distribution, Seed, are_shapes, as_floats, as_numbers, as_probabilities, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.simplex import others
@@ -67,7 +67,7 @@ class DirichletMixture(Distribution, ConjugatePrior):
         terms = [self._log_weights[c] + Dirichlet(self.alphas_[c]).log_prob(x) for c in used]
         return np.asarray(np.logaddexp.reduce(terms, axis=0))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, K)."""
         rng = generator(random_state)
         drawn = rng.multinomial(n, self.weights_)
@@ -112,8 +112,8 @@ class DirichletMixture(Distribution, ConjugatePrior):
 
     def _log_joint(self, counts: Any) -> Floats:
         """Log weight of each component times the probability that it gives to the counts (C,)."""
-        found = [law.log_evidence(counts) for law in self.components_]
-        return np.asarray(self._log_weights + np.array(found))
+        evidence = [law.log_evidence(counts) for law in self.components_]
+        return np.asarray(self._log_weights + np.array(evidence))
 
     def responsibilities(self, counts: ArrayLike) -> Floats:
         """Posterior probability of each component after these counts (C,)."""
@@ -138,7 +138,7 @@ class DirichletMixture(Distribution, ConjugatePrior):
         weights, alphas = self.weights_[used], self.alphas_[used]
         rests = np.stack([others(alpha) for alpha in alphas])
         ends = betaincinv(alphas, rests, q)
-        found = np.empty(alphas.shape[1])
+        quantiles = np.empty(alphas.shape[1])
         for k, (low, high) in enumerate(zip(ends.min(axis=0), ends.max(axis=0), strict=True)):
 
             def above(x: float, k: int = k) -> float:
@@ -146,5 +146,5 @@ class DirichletMixture(Distribution, ConjugatePrior):
 
             # At the ends rounding may hide the sign that the theorem gives.
             inside = low < high and above(low) < 0 < above(high)
-            found[k] = brentq(above, low, high, xtol=1e-300, rtol=1e-14, maxiter=10_000) if inside else low
-        return found
+            quantiles[k] = brentq(above, low, high, xtol=1e-300, rtol=1e-14, maxiter=10_000) if inside else low
+        return quantiles

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import OptionError
-from suffice.families.base import Distribution, are_shapes, as_floats, as_numbers, generator
+from suffice.families.base import Distribution, Seed, are_shapes, as_floats, as_numbers, generator
 from suffice.families.counting import LARGEST_MEAN, in_support
 from suffice.families.gamma_function import log_gamma_ratio
 
@@ -61,7 +61,7 @@ class DirichletMultinomial(Distribution):
         whole = log_gamma_ratio(self.alpha_.sum(), float(self.total_)) - log_gamma_ratio(1.0, float(self.total_))
         return np.asarray(np.where(inside, each - whole, -np.inf))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws of counts (n, K)."""
         rng = generator(random_state)
         return np.asarray(rng.multinomial(self.total_, rng.dirichlet(self.alpha_, size=n)))

@@ -29,15 +29,15 @@ def _vanishing(pair: Floats) -> list[bool]:
         return [False] * m
     high, low = pair.tolist()
     left = [[Fraction(high[i][j]) + Fraction(low[i][j]) for j in range(m)] for i in range(m)]
-    found = []
+    vanishing = []
     for j in range(m):
         pivot = left[j][j]
         # Of a column that vanishes no product is left either; otherwise the sums were rounded.
-        found.append(pivot == 0 and not any(left[j][j + 1 :]))
+        vanishing.append(pivot == 0 and not any(left[j][j + 1 :]))
         if pivot == 0:
             continue
         for i in range(j + 1, m):
             share = left[i][j] / pivot
             if share:
                 left[i][j + 1 :] = [a - share * b for a, b in zip(left[i][j + 1 :], left[j][j + 1 :], strict=True)]
-    return found
+    return vanishing

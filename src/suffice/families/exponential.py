@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_numbers, as_shares, generator, never_in
+from suffice.families.base import Seed, as_float, as_numbers, as_shares, generator, never_in
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.gamma_shape import rate_of
@@ -103,7 +103,7 @@ class WaitingMember(FamilyMember):
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log1p(-as_shares(q, "q")) / self.rate_)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return np.asarray(generator(random_state).standard_exponential(size=n) / self.rate_)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import RunOptions, as_numbers, as_shares, generator, only_variable
+from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import ExponentialFamily, answered_by
@@ -33,8 +33,8 @@ class GammaMember(ShapeMember):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _known_shape(self) -> float | None:
-        found: float | None = self.known.get("shape")
-        return found
+        shape: float | None = self.known.get("shape")
+        return shape
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class GammaMember(ShapeMember):
 
         return np.asarray(gammaincinv(self.shape_, as_shares(q, "q")) / self.rate_)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return np.asarray(generator(random_state).gamma(self.shape_, size=n) / self.rate_)
 

@@ -95,8 +95,8 @@ def shortfall(shape: float, mean: float, expected: float, gap: float | None) -> 
     if gap is None:
         return lost
 
-    def slope(at: float) -> float:
-        return -float(rest_slope(at)) - gap
+    def slope(point: float) -> float:
+        return -float(rest_slope(point)) - gap
 
     here = slope(shape)
     # What rounding may hide of the slope: a difference of two numbers of its size.

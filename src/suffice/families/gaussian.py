@@ -59,15 +59,15 @@ def quadratic_cumulants(mean: Floats, covariance: Floats, vector: Floats, matrix
     curves, axes = np.linalg.eigh(factor.T @ matrix @ factor)
     slopes = axes.T @ (factor.T @ (vector + 2 * matrix @ mean))
     largest = float(np.abs(curves).max()) or 1.0
-    found = []
+    cumulants = []
     for s in range(2, order + 1):
         # In units of the largest curve: powers beyond float64 of opposite signs have no difference.
         total = ((curves / largest) ** s).sum()
         square = 2.0 ** (s - 1) * math.factorial(s - 1) * (total * np.float64(largest) ** s if total else 0.0)
         steep = (slopes**2 * (curves / largest) ** (s - 2)).sum()
         rise = steep * np.float64(largest) ** (s - 2) if steep else 0.0
-        found.append(square + 2.0 ** (s - 3) * math.factorial(s) * rise)
-    return np.array(found)
+        cumulants.append(square + 2.0 ** (s - 3) * math.factorial(s) * rise)
+    return np.array(cumulants)
 
 
 def divergence(mine: tuple[Floats, Floats], theirs: tuple[Floats, Floats]) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.families.base import as_numbers, generator
+from suffice.families.base import Seed, as_numbers, generator
 from suffice.families.counting import in_support, refuse_long_draws
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.negative_binomial import NegativeBinomialMember
@@ -46,7 +46,7 @@ class GeometricMember(NegativeBinomialMember):
         trials = np.maximum(np.floor(as_numbers(x)) + 1, 0.0)
         return np.asarray(-np.expm1(xlog1py(trials, -self.probability_)))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.mean())
         return generator(random_state).geometric(self.probability_, size=n) - 1

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import RunOptions, as_numbers, as_shares, generator
+from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, rest, rest_slope
 from suffice.families.shape_family import ShapeMember
@@ -65,7 +65,7 @@ class InverseGammaMember(ShapeMember):
 
         return self._reciprocal(gammainccinv(self.shape_, as_shares(q, "q")))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return self._reciprocal(generator(random_state).gamma(self.shape_, size=n))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import OptionError
-from suffice.families.base import Distribution, as_floats, as_numbers, generator
+from suffice.families.base import Distribution, Seed, as_floats, as_numbers, generator
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Laplace(Distribution):
         far = np.abs(as_numbers(x) - self.mean_) / self.scale_
         return np.asarray(-far - np.log(2.0) - np.log(self.scale_))[()]
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` independent draws."""
         shape = np.broadcast_shapes(np.shape(self.mean_), np.shape(self.scale_))
         return generator(random_state).laplace(self.mean_, self.scale_, size=(n, *shape))

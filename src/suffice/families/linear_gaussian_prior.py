@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, as_float, as_location, as_scale, as_shape
+from suffice.families.base import Distribution, Seed, as_float, as_location, as_scale, as_shape
 from suffice.families.conjugate import ConjugatePrior, as_point
 from suffice.families.regression import Products
 from suffice.families.regression_law import LOG_2PI, Floats, PseudoRows, RegressionLaw
@@ -93,7 +93,7 @@ class LinearGaussianPrior(Distribution, ConjugatePrior):
         """The joint mode in (weights, variance); needs on='all'."""
         return self.law(parents).mode()
 
-    def sample(self, n: int = 1, random_state: Any = None, *, parents: int = 0) -> dict[str, Floats]:
+    def sample(self, n: int = 1, random_state: Seed = None, *, parents: int = 0) -> dict[str, Floats]:
         """`n` draws of weights (n, parents + 1) and variance (n,); needs on='all'."""
         return self.law(parents).sample(n, random_state)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import Distribution, as_float, as_numbers, as_shape, as_shares, generator
+from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Lomax(Distribution):
         with np.errstate(divide="ignore"):
             return np.asarray(self.scale_ * np.expm1(-np.log1p(-as_shares(q, "q")) / self.shape_))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return np.asarray(self.scale_ * generator(random_state).pareto(self.shape_, size=n))
 

@@ -43,10 +43,10 @@ def as_positive_definite(values: ArrayLike, name: str, size: int | None = None) 
 
 def as_dof(value: Any, size: int) -> float:
     """Degrees of freedom of a Wishart law in `size` dimensions, above size - 1 and small enough for gamma functions."""
-    found = as_float(value, "dof", above=size - 1)
-    if found > LARGEST_DOF:
-        raise OptionError(f"dof is {found!r}; expected a number of at most {LARGEST_DOF:g}.")
-    return found
+    dof = as_float(value, "dof", above=size - 1)
+    if dof > LARGEST_DOF:
+        raise OptionError(f"dof is {dof!r}; expected a number of at most {LARGEST_DOF:g}.")
+    return dof
 
 
 def root(matrix: Floats) -> Floats:
@@ -63,10 +63,10 @@ def log_determinant(matrix: Floats) -> float:
 def whiten(factor: Floats, vectors: Floats) -> Floats:
     """``L^-1 v`` for a lower triangular L (d, d) and v (d,) or (d, n)."""
     if len(factor) <= SMALL:
-        found = np.zeros(np.shape(vectors))
+        white = np.zeros(np.shape(vectors))
         for row, line in enumerate(factor):
-            found[row] = (vectors[row] - line[:row] @ found[:row]) / line[row]
-        return found
+            white[row] = (vectors[row] - line[:row] @ white[:row]) / line[row]
+        return white
     from scipy.linalg import solve_triangular
 
     return np.asarray(solve_triangular(factor, vectors, lower=True))

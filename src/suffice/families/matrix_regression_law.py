@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, as_float, as_floats, generator
+from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
 from suffice.families.conjugate import as_point, tails
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
 from suffice.families.regression_law import LOG_2PI, variance_quantiles, weight_quantiles
@@ -105,7 +105,7 @@ class MatrixRegressionLaw(Distribution):
         q, m = self.weights_.shape
         return {"weights": self.weights_, "covariance": self.inverse_scale_ / (self.dof_ + m + 1 + q)}
 
-    def sample(self, n: int = 1, random_state: Any = None) -> dict[str, Floats]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of weights (n, q, m) and covariance (n, m, m), by Bartlett's decomposition."""
         rng, (q, m) = generator(random_state), self.weights_.shape
         triangle = np.tril(rng.standard_normal((n, m, m)), -1)

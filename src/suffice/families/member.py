@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, OptionError
-from suffice.families.base import as_numbers, one_name, only_column, overflow_to_inf
+from suffice.families.base import Seed, as_numbers, one_name, only_column, overflow_to_inf
 from suffice.families.cumulants import numeric_cumulants
 from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Statistic, Summary
@@ -216,7 +216,7 @@ class FamilyMember(ABC):
         return np.atleast_1d(self.log_prob(only_column(x, self.title)))
 
     @abstractmethod
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Any:
         """`n` independent draws."""
 
     def entropy(self) -> float:

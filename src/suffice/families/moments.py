@@ -75,8 +75,8 @@ def refuse_small(moments: MomentSums, names: Sequence[Hashable], rows: int) -> N
 
 def _refuse(size: str, names: Sequence[Hashable], wrong: NDArray[np.bool_]) -> None:
     if wrong.any():
-        found = [name for name, bad in zip(names, wrong, strict=True) if bad]
+        refused = [name for name, bad in zip(names, wrong, strict=True) if bad]
         raise EstimateError(
-            f"Column{'' if len(found) == 1 else 's'} {listing(found)} hold{'s' if len(found) == 1 else ''} values too "
-            f"{size} to square in float64 ({_SQUARES[size]}). Rescale the column: use another unit."
+            f"Column{'' if len(refused) == 1 else 's'} {listing(refused)} hold{'s' if len(refused) == 1 else ''} "
+            f"values too {size} to square in float64 ({_SQUARES[size]}). Rescale the column: use another unit."
         )

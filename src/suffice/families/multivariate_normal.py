@@ -13,7 +13,7 @@ from suffice.answers import MomentSums
 from suffice.domain import Domain
 from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
 from suffice.families import gaussian
-from suffice.families.base import as_floats, generator
+from suffice.families.base import Seed, as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
 from suffice.families.gaussian import LOG_2PI
@@ -106,8 +106,8 @@ class MultivariateNormalMember(VectorMember):
     def _usual(self, eta: ArrayLike | None) -> tuple[Floats, Floats]:
         if eta is None:
             return self.mean_, self.covariance_
-        found = self.from_natural(self._eta(eta))
-        return found["mean"], found["covariance"]
+        usual = self.from_natural(self._eta(eta))
+        return usual["mean"], usual["covariance"]
 
     def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
         """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
@@ -131,7 +131,7 @@ class MultivariateNormalMember(VectorMember):
         """Log density of each row (n, d), or of one row (d,); tables are matched by the names of their columns."""
         return gaussian.log_density(self.mean_, self.covariance_, self._rows(x))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d), columns in the order of the law."""
         z = generator(random_state).standard_normal((n, len(self.mean_)))
         return np.asarray(self.mean_ + z @ root(self.covariance_).T)
@@ -180,21 +180,21 @@ class MultivariateNormalMember(VectorMember):
     def marginal(self, columns: Iterable[Hashable]) -> MultivariateNormal:
         """The distribution of some columns, in the order asked."""
         places = self._places(columns)
-        names = [self.named()[place] for place in places]
+        names = [self.named()[column] for column in places]
         return MultivariateNormal(self.mean_[places], self.covariance_[np.ix_(places, places)], columns=names)
 
     def condition(self, on: Mapping[Hashable, float]) -> MultivariateNormal:
         """The distribution of the other columns, given values of some."""
         known = self._places(on)
-        free = [place for place in range(len(self.mean_)) if place not in known]
+        free = [column for column in range(len(self.mean_)) if column not in known]
         if not free:
             raise OptionError("Every column has a value; leave out those whose law is asked for.")
-        values = as_floats([on[self.named()[place]] for place in known], "on")
+        values = as_floats([on[self.named()[column]] for column in known], "on")
         factor = root(self.covariance_[np.ix_(known, known)])
         cross = whiten(factor, self.covariance_[np.ix_(known, free)])
         mean = self.mean_[free] + cross.T @ whiten(factor, values - self.mean_[known])
         covariance = self.covariance_[np.ix_(free, free)] - cross.T @ cross
-        return MultivariateNormal(mean, covariance, columns=[self.named()[place] for place in free])
+        return MultivariateNormal(mean, covariance, columns=[self.named()[column] for column in free])
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_numbers, as_shape, generator
+from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
 from suffice.families.counting import CountMember, in_support, log_choices, refuse_long_draws
 from suffice.families.exponential_family import ExponentialFamily, answered_by
@@ -139,7 +139,7 @@ class NegativeBinomialMember(CountMember):
         value = np.where(np.isnan(value), limit, value)
         return np.asarray(np.where(values < 0, 0.0, np.where(values == np.inf, 1.0, value)))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.mean() + 10 * math.sqrt(self.variance()))
         return generator(random_state).negative_binomial(self._known_size(), self.probability_, size=n)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_floats, as_numbers, as_shares, generator
+from suffice.families.base import Seed, as_float, as_floats, as_numbers, as_shares, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess
@@ -90,12 +90,12 @@ class NormalMember(FamilyMember):
         """With z = x - mean, direction . T is a quadratic in z, whose cumulants are elementary."""
         mean, variance = self._usual(None)
         slope, curve = direction[0] + 2 * direction[1] * mean, direction[1] * variance
-        found = [direction @ self.expected_statistics()]
+        cumulants = [direction @ self.expected_statistics()]
         for s in range(2, order + 1):
             square = 2.0 ** (s - 1) * math.factorial(s - 1) * curve**s
             steep = slope**2 * variance * curve ** (s - 2) if slope else 0.0
-            found.append(square + 2.0 ** (s - 3) * math.factorial(s) * steep)
-        return np.array(found)
+            cumulants.append(square + 2.0 ** (s - 3) * math.factorial(s) * steep)
+        return np.array(cumulants)
 
     # -- maps --------------------------------------------------------------------------------------------------------
 
@@ -105,8 +105,8 @@ class NormalMember(FamilyMember):
             if np.ndim(mean) or np.ndim(variance):
                 raise OptionError("This Normal holds several laws, one for each entry of mean and variance: take one.")
             return mean, variance
-        found = self.from_natural(self._eta(eta))
-        return found["mean"], found["variance"]
+        usual = self.from_natural(self._eta(eta))
+        return usual["mean"], usual["variance"]
 
     @property
     def _cell(self) -> Normals:
@@ -145,7 +145,7 @@ class NormalMember(FamilyMember):
 
         return np.asarray(self.mean_ + np.sqrt(self.variance_) * ndtri(as_shares(q, "q")))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=n)
 

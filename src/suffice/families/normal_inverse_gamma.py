@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import Distribution, as_float, as_location, as_scale, as_shape, generator, only_variable
+from suffice.families.base import (
+    Distribution,
+    Seed,
+    as_float,
+    as_location,
+    as_scale,
+    as_shape,
+    generator,
+    only_variable,
+)
 from suffice.families.conjugate import ConjugatePrior, as_point, tails
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments
@@ -75,7 +84,7 @@ class NormalInverseGamma(Distribution, ConjugatePrior):
             )
         return {"mean": self.delta_, "variance": self.beta_ / (self.alpha_ - 1)}
 
-    def sample(self, n: int = 1, random_state: Any = None) -> dict[str, Floats]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of mean and variance."""
         rng = generator(random_state)
         variance = self.beta_ / rng.gamma(self.alpha_, size=n)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, as_location, as_scale, generator
+from suffice.families.base import Distribution, Seed, as_location, as_scale, generator
 from suffice.families.conjugate import ConjugatePrior, as_point, tails
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
@@ -128,10 +128,10 @@ class NormalWishart(Distribution, ConjugatePrior):
     def mean(self) -> dict[str, Any]:
         """The means of mean, precision (``dof T^-1``) and, where dof > n + 1, covariance (``T / (dof - n - 1)``)."""
         free = self.dof_ - len(self.mean_) - 1
-        found = {"mean": self.mean_, "precision": self.dof_ * inverse(self.inverse_scale_)}
-        return found | ({"covariance": self.inverse_scale_ / free} if free > 0 else {})
+        means = {"mean": self.mean_, "precision": self.dof_ * inverse(self.inverse_scale_)}
+        return means | ({"covariance": self.inverse_scale_ / free} if free > 0 else {})
 
-    def sample(self, n: int = 1, random_state: Any = None) -> dict[str, Floats]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of mean (n, d) and precision (n, d, d), by Bartlett's decomposition."""
         rng, d = generator(random_state), len(self.mean_)
         triangle = np.tril(rng.standard_normal((n, d, d)), -1)
@@ -158,7 +158,7 @@ class NormalWishart(Distribution, ConjugatePrior):
             strength=self.strength_,
             dof=self.dof_ - n + len(places),
             inverse_scale=self.inverse_scale_[np.ix_(places, places)],
-            names=None if self.names is None else [self.names[place] for place in places],
+            names=None if self.names is None else [self.names[column] for column in places],
         )
 
     # -- as a prior --------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class MultivariateNormals:
 
     def _each(self, function: Callable[..., ArrayLike], *arrays: Floats) -> Floats:
         """A function of mean, covariance and further arrays, cell by cell (...)."""
-        cells = [function(*(array[place] for array in (self.mean, self.covariance, *arrays))) for place in self._places]
+        cells = [function(*(array[cell] for array in (self.mean, self.covariance, *arrays))) for cell in self._places]
         shape = np.shape(cells[0]) if cells else ()
         return np.asarray(cells, dtype=np.float64).reshape(*self.mean.shape[:-1], *shape)
 
@@ -113,8 +113,8 @@ class MultivariateNormals:
 
     def log_prob(self, rows: Floats) -> Floats:
         """Log density of rows (n, d) in each cell (n, ...); -inf where an entry is not finite."""
-        found = self._each(lambda mean, covariance: gaussian.log_density(mean, covariance, rows))
-        return np.moveaxis(found, -1, 0)
+        logs = self._each(lambda mean, covariance: gaussian.log_density(mean, covariance, rows))
+        return np.moveaxis(logs, -1, 0)
 
     def entropy(self) -> Floats:
         """(d (1 + log 2 pi) + log det covariance) / 2 (...)."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.families.base import as_float, as_numbers, generator
+from suffice.families.base import Seed, as_float, as_numbers, generator
 from suffice.families.counting import CountMember, in_support, refuse_long_draws
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
@@ -105,12 +105,12 @@ class PoissonMember(CountMember):
         from scipy.special import gammaincc, ndtr
 
         values = np.floor(as_numbers(x))
-        found = gammaincc(np.maximum(values, 0) + 1, self.rate_)
+        shares = gammaincc(np.maximum(values, 0) + 1, self.rate_)
         # Out of SciPy's reach the rate is so large that the law is normal.
-        found = np.where(np.isnan(found), ndtr((values - self.rate_) / math.sqrt(self.rate_ or 1.0)), found)
-        return np.asarray(np.where(values >= 0, found, 0.0))
+        shares = np.where(np.isnan(shares), ndtr((values - self.rate_) / math.sqrt(self.rate_ or 1.0)), shares)
+        return np.asarray(np.where(values >= 0, shares, 0.0))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.rate_)
         return generator(random_state).poisson(self.rate_, size=n)

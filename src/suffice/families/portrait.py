@@ -92,11 +92,11 @@ def _variables(parameters: Mapping[str, Any], states: Sequence[Hashable]) -> lis
 def _tables(parameters: Mapping[str, Any], states: Sequence[Hashable]) -> list[Callable[[], Grid | None]]:
     """Numbers in one table, arrays in one each."""
     single = {name: value for name, value in parameters.items() if np.ndim(value) == 0}
-    found: list[Callable[[], Grid | None]] = []
+    tables: list[Callable[[], Grid | None]] = []
     if single:
-        found.append(partial(matrix_grid, "Parameters", list(single), ["value"], list(single.values()), "signed"))
+        tables.append(partial(matrix_grid, "Parameters", list(single), ["value"], list(single.values()), "signed"))
     rest = {name: value for name, value in parameters.items() if name not in single}
-    return found + [partial(_array, name, value, states) for name, value in rest.items()]
+    return tables + [partial(_array, name, value, states) for name, value in rest.items()]
 
 
 def _array(name: str, value: Any, states: Sequence[Hashable]) -> Grid:
@@ -128,22 +128,22 @@ def _intervals(family: ExponentialFamily, states: Sequence[Hashable], level: flo
     }
     for name, interval in ends.items():
         limits = np.asarray(interval, dtype=np.float64).reshape(-1, 2)
-        found = {kind: _flat(fit, name, len(limits)) for kind, fit in points.items()}
+        estimates = {kind: _flat(fit, name, len(limits)) for kind, fit in points.items()}
         labels = _labels(states, name, len(limits))
-        for at, (low, high) in enumerate(limits.tolist()):
-            yield Interval(labels[at], low, high, **{kind: finite(values[at]) for kind, values in found.items()})
+        for row, (low, high) in enumerate(limits.tolist()):
+            yield Interval(labels[row], low, high, **{kind: finite(values[row]) for kind, values in estimates.items()})
 
 
 def _labels(states: Sequence[Hashable], name: str, size: int) -> list[str]:
     if size == 1:
         return [name]
-    return [f"{name}[{states[at] if len(states) == size else at}]" for at in range(size)]
+    return [f"{name}[{states[number] if len(states) == size else number}]" for number in range(size)]
 
 
 def _flat(fit: Any, name: str, size: int) -> Floats:
     value = None if fit is None else fit.parameters_.get(name)
-    found = np.full(size, np.nan) if value is None else np.asarray(value, dtype=np.float64).ravel()
-    return found if len(found) == size else np.full(size, np.nan)
+    numbers = np.full(size, np.nan) if value is None else np.asarray(value, dtype=np.float64).ravel()
+    return numbers if len(numbers) == size else np.full(size, np.nan)
 
 
 def _likelihood(family: ExponentialFamily) -> Likelihood | None:
@@ -154,9 +154,9 @@ def _likelihood(family: ExponentialFamily) -> Likelihood | None:
         return None
     names = tuple(name for name, value in parameters.items() if np.ndim(value) == 0)
 
-    def value(at: Floats) -> float:
+    def value(point: Floats) -> float:
         try:
-            law = type(family)(**dict(zip(names, at.tolist(), strict=True)))
+            law = type(family)(**dict(zip(names, point.tolist(), strict=True)))
             return float(law.natural_parameters_ @ matched.observed - law.log_normalizer())
         except SufficeError:
             return -np.inf

@@ -24,7 +24,6 @@ from suffice.statistics import Summary
 Floats = NDArray[np.float64]
 Parameters = Mapping[str, Any]
 
-SCALE = "posterior standard deviations"
 #: First step, for the curvature, and largest step, for the slope, in the units of a path.
 PROBE, LARGEST = 0.01, 0.02
 #: Weights of f(h), f(2 h), f(3 h) in the central difference of order six.
@@ -38,12 +37,12 @@ MOST_STATES, MOST_COLUMNS, MIXED = 9, 5, 8
 
 @dataclass(frozen=True)
 class Path:
-    """A line through the parameters: `at` gives those at time t, `towards` the time at which others lie (first order).
+    """A line through the parameters: those at time t, and `towards`, the time at which others lie (first order).
 
     At time 0 it passes through the parameters it was made for.
     """
 
-    at: Callable[[float], dict[str, Any]]
+    position: Callable[[float], dict[str, Any]]
     towards: Callable[[Parameters], float]
 
 
@@ -79,21 +78,21 @@ def check_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, *, mode:
     gaps, seen, steepness = list[float](), list[float](), list[float]()
     paths = list(_paths(member, parameters))
     for path in paths:
-        found = _slopes(density, path)
-        if found is None:
+        along = _slopes(density, path)
+        if along is None:
             continue
-        gaps.append(found.apart * found.spread)
-        seen.append(found.told * found.spread)
+        gaps.append(along.apart * along.spread)
+        seen.append(along.beyond_rounding * along.spread)
         if mode:
-            steepness.append(found.slope * found.spread)
+            steepness.append(along.slope * along.spread)
         elif centre is not None:
-            away = abs(path.towards(centre)) / found.spread
+            away = abs(path.towards(centre)) / along.spread
             gaps.append(away)
             seen.append(away)
     if mode and centre is not None:
-        middle = [found for path in _paths(member, centre) if (found := _slopes(density, path))]
-        gaps += [found.apart * found.spread for found in middle]
-        seen += [found.told * found.spread for found in middle]
+        middle = [along for path in _paths(member, centre) if (along := _slopes(density, path))]
+        gaps += [along.apart * along.spread for along in middle]
+        seen += [along.beyond_rounding * along.spread for along in middle]
         # No slope leads out of the edge along a path inside it, so the edge is compared with the middle by value.
         short = np.nan_to_num(density(centre)[1] - density(parameters)[1])
         steepness.append(math.sqrt(2 * max(float(short), 0.0)))
@@ -127,7 +126,7 @@ class _Along:
     """
 
     apart: float
-    told: float
+    beyond_rounding: float
     slope: float
     spread: float
 
@@ -138,24 +137,24 @@ def _slopes(density: _Densities, path: Path) -> _Along | None:
     A chord rather than a slope, so that a posterior with the right centre and the wrong width is seen too. None where
     the posterior is not finite; where only the posterior is (an unbounded prior on the edge), it stands for both.
     """
-    ends = np.array([density(path.at(t)) for t in (-PROBE, 0.0, PROBE)])
+    ends = np.array([density(path.position(t)) for t in (-PROBE, 0.0, PROBE)])
     if not np.isfinite(ends[:, 1]).all():
         return None
     used = 0 if np.isfinite(ends[:, 0]).all() else 1
     curvature = -(ends[0, used] - 2 * ends[1, used] + ends[2, used]) / PROBE**2
     spread = 1 / math.sqrt(max(float(curvature), 1.0))
     step = min(spread, LARGEST)
-    after, before = (np.array([density(path.at(sign * k * step)) for k in (1, 2, 3)]) for sign in (1, -1))
+    after, before = (np.array([density(path.position(sign * k * step)) for k in (1, 2, 3)]) for sign in (1, -1))
     slope = float(STENCIL @ (after - before)[:, used]) / step
     if used == 1:
         return _Along(0.0, 0.0, slope, spread)
     centre = float(ends[1, 0] - ends[1, 1])
     apart = float(np.abs(np.concatenate([after, before]) @ [1, -1] - centre).max())
-    told = apart
+    beyond_rounding = apart
     if apart * spread > DOUBTFUL * 3 * step:
-        near = [density(path.at(k * NEAR * step)) for k in (-3, -2, -1, 1, 2, 3)]
-        told = max(apart - 3 * float(np.abs(np.array(near) @ [1, -1] - centre).max()), 0.0)
-    return _Along(apart / (3 * step), told / (3 * step), slope, spread)
+        near = [density(path.position(k * NEAR * step)) for k in (-3, -2, -1, 1, 2, 3)]
+        beyond_rounding = max(apart - 3 * float(np.abs(np.array(near) @ [1, -1] - centre).max()), 0.0)
+    return _Along(apart / (3 * step), beyond_rounding / (3 * step), slope, spread)
 
 
 # --------------------------------------------------------------------------------------------------------------------

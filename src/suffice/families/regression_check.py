@@ -25,11 +25,11 @@ FLOAT_NOISE = 16 * EPSILON
 
 def shares_to_fall(products: Products, weights: Floats) -> Floats:
     """By which share (k,) of itself the sum of squares at some weights (k, q) can fall, at most; 1 where unknown."""
-    found, sound = _by_scatter(products, weights)
+    shares, sound = _by_scatter(products, weights)
     careful = np.flatnonzero(~sound) if products.exact else np.arange(0)
     if len(careful):
-        found[careful] = shares_by_pairs(products[careful].raw, weights[careful])
-    return found
+        shares[careful] = shares_by_pairs(products[careful].raw, weights[careful])
+    return shares
 
 
 def _by_scatter(products: Products, weights: Floats) -> tuple[Floats, NDArray[np.bool_]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, as_float, as_floats, generator
+from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
 from suffice.families.conjugate import as_point, tails
 from suffice.families.gamma_function import rest
 from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root
@@ -129,7 +129,7 @@ class RegressionLaw(Distribution):
         """The joint mode in (weights, variance)."""
         return {"weights": self.weights_, "variance": self.beta_ / (self.alpha_ + 1 + 0.5 * len(self.weights_))}
 
-    def sample(self, n: int = 1, random_state: Any = None) -> dict[str, Floats]:
+    def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of weights (n, q) and variance (n,)."""
         rng = generator(random_state)
         variance = self.beta_ / rng.gamma(self.alpha_, size=n)

@@ -90,8 +90,8 @@ class ShapeMember(FamilyMember):
 
     def _usual(self, eta: ArrayLike | None) -> tuple[float, float]:
         """Shape and rate of y."""
-        found = self.parameters_ if eta is None else self.from_natural(self._eta(eta))
-        return found["shape"], found[self.parameter_names[1]]
+        usual = self.parameters_ if eta is None else self.from_natural(self._eta(eta))
+        return usual["shape"], usual[self.parameter_names[1]]
 
     def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
         """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""

@@ -36,11 +36,11 @@ def beta_quantile(a: Floats | float, b: Floats | float, q: Floats | float) -> Fl
     """
     from scipy.special import betaincinv, gammainccinv, gammaincinv
 
-    found = np.asarray(betaincinv(a, b, q), dtype=np.float64)
-    if not np.isnan(found).any():
-        return found
+    quantiles = np.asarray(betaincinv(a, b, q), dtype=np.float64)
+    if not np.isnan(quantiles).any():
+        return quantiles
     near = np.where(np.greater(b, a), gammaincinv(a, q) / b, 1 - gammainccinv(b, q) / a)
-    return np.asarray(np.where(np.isnan(found), near, found))
+    return np.asarray(np.where(np.isnan(quantiles), near, quantiles))
 
 
 def log_beta(alpha: Floats) -> float:
@@ -89,12 +89,12 @@ def logs_cumulants(alpha: Floats, order: int, direction: Floats) -> Floats:
     from scipy.special import polygamma
 
     total, rests = float(alpha.sum()), others(alpha)
-    found = []
+    cumulants = []
     for s in range(1, order + 1):
         powers = direction**s
         odd = float(powers.sum() - direction.sum() ** s)
-        found.append(powers @ polygamma_drop(s - 1, alpha, rests) + odd * float(polygamma(s - 1, total)))
-    return np.array(found)
+        cumulants.append(powers @ polygamma_drop(s - 1, alpha, rests) + odd * float(polygamma(s - 1, total)))
+    return np.array(cumulants)
 
 
 def _log_over_mean(alpha: Floats, x: Floats, rest_of_x: Floats) -> Floats:
@@ -273,9 +273,9 @@ def odds_cumulants(order: int, x: float, sign: int) -> Floats:
     """
     polynomial = np.polynomial.Polynomial([0.0, 1.0])
     step = np.polynomial.Polynomial([0.0, 1.0, sign])
-    found = []
+    cumulants = []
     with np.errstate(over="ignore"):
         for _ in range(order):
-            found.append(float(polynomial(x)) if math.isfinite(x) else math.inf)
+            cumulants.append(float(polynomial(x)) if math.isfinite(x) else math.inf)
             polynomial = step * polynomial.deriv()
-    return np.array(found)
+    return np.array(cumulants)

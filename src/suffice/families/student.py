@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, as_float, as_floats, as_numbers, as_shape, as_shares, generator
+from suffice.families.base import Distribution, Seed, as_float, as_floats, as_numbers, as_shape, as_shares, generator
 from suffice.families.gamma_function import log_gamma_ratio
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
 from suffice.families.simplex import polygamma_drop
@@ -60,7 +60,7 @@ class StudentT(Distribution):
         z = np.where(shares > 0, stdtrit(self.df_, shares), -np.inf)
         return np.asarray(self.location_ + self.scale_ * z)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return np.asarray(self.location_ + self.scale_ * generator(random_state).standard_t(self.df_, size=n))
 
@@ -122,7 +122,7 @@ class MultivariateStudentT(Distribution):
         constant = log_constant(self.df_, d) - np.log(np.diag(factor)).sum()
         return np.asarray(np.where(finite, constant - 0.5 * (self.df_ + d) * log_tail(size, self.df_), -np.inf))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d)."""
         rng = generator(random_state)
         z = rng.standard_normal((n, len(self.location_))) @ root(self.shape_).T

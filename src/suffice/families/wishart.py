@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Distribution, as_numbers, generator
+from suffice.families.base import Distribution, Seed, as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
@@ -60,14 +60,14 @@ class Wishart(Distribution, ConjugatePrior):
         log_det = np.log(np.where(inside[..., None], values, 1.0)).sum(axis=-1)
         trace = np.einsum("ij,...ji->...", scale, precision)
         bulk = self.dof_ * (log_determinant(scale) - n * math.log(2)) / 2 - float(multigammaln(0.5 * self.dof_, n))
-        found = np.where(inside, bulk + 0.5 * ((self.dof_ - n - 1) * log_det - trace), -np.inf)
-        return float(found) if found.ndim == 0 else found
+        logs = np.where(inside, bulk + 0.5 * ((self.dof_ - n - 1) * log_det - trace), -np.inf)
+        return float(logs) if logs.ndim == 0 else logs
 
     def mean(self) -> dict[str, Any]:
         """The means of the precision (``dof T^-1``) and, where dof > n + 1, of the covariance."""
         free = self.dof_ - len(self.inverse_scale_) - 1
-        found = {"precision": self.dof_ * inverse(self.inverse_scale_)}
-        return found | ({"covariance": self.inverse_scale_ / free} if free > 0 else {})
+        means = {"precision": self.dof_ * inverse(self.inverse_scale_)}
+        return means | ({"covariance": self.inverse_scale_ / free} if free > 0 else {})
 
     def mode(self) -> dict[str, Any]:
         """The mode in the precision, ``(dof - n - 1) T^-1``, and the covariance there; needs dof > n + 1."""
@@ -79,7 +79,7 @@ class Wishart(Distribution, ConjugatePrior):
             )
         return {"precision": free * inverse(self.inverse_scale_), "covariance": self.inverse_scale_ / free}
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` precisions (n, d, d), by Bartlett's decomposition."""
         rng, d = generator(random_state), len(self.inverse_scale_)
         triangle = np.tril(rng.standard_normal((n, d, d)), -1)

@@ -293,7 +293,7 @@ class MarkovNetwork(SummaryEstimator):
     def deviance(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
         """G^2 of these rows against the saturated model, from the joint states that occur in them.
 
-        For networks of many variables, whose fit does not count them together. ObservedRows other than those of the fit are
+        For networks of many variables, whose fit does not count them together. Rows other than those of the fit are
         compared with the distribution as it is.
         """
         given = Inputs(data, {"sample_weight": sample_weight, "columns": columns})

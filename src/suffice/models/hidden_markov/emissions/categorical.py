@@ -112,7 +112,9 @@ class CategoricalEmission(Emission):
         """Symbols that some state may show and no step does."""
         counts = statistics["counts"].sum(axis=0)
         never = (counts == 0) & (self._may & (self.pseudo == 0)).any(axis=0) & bool(counts.any())
-        return tuple(f"P({self.states[at]!r} | state) -> 0: never seen" for at in np.flatnonzero(never).tolist())
+        return tuple(
+            f"P({self.states[symbol]!r} | state) -> 0: never seen" for symbol in np.flatnonzero(never).tolist()
+        )
 
     @property
     def coercive(self) -> bool:

@@ -28,23 +28,25 @@ class ColumnsEmission(Emission):
     @property
     def kinds(self) -> Mapping[str, str]:  # type: ignore[override]
         """Of all parts."""
-        return {f"{at}.{name}": kind for at, part in enumerate(self.parts) for name, kind in part.kinds.items()}
+        return {f"{number}.{name}": kind for number, part in enumerate(self.parts) for name, kind in part.kinds.items()}
 
     @property
     def known(self) -> Mapping[str, tuple[int, ...]]:
         """Of all parts."""
-        return {f"{at}.{name}": cells for at, part in enumerate(self.parts) for name, cells in part.known.items()}
+        return {
+            f"{number}.{name}": cells for number, part in enumerate(self.parts) for name, cells in part.known.items()
+        }
 
     def _split(self, arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = [{} for _ in self.parts]
+        arrays_of_parts: list[dict[str, Any]] = [{} for _ in self.parts]
         for name, array in arrays.items():
-            at, _, inner = name.partition(".")
-            found[int(at)][inner] = array
-        return found
+            number, _, inner = name.partition(".")
+            arrays_of_parts[int(number)][inner] = array
+        return arrays_of_parts
 
     @staticmethod
     def _join(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return {f"{at}.{name}": array for at, part in enumerate(parts) for name, array in part.items()}
+        return {f"{number}.{name}": array for number, part in enumerate(parts) for name, array in part.items()}
 
     # -- data --------------------------------------------------------------------------------------------------------
 
@@ -194,12 +196,12 @@ class ColumnsEmission(Emission):
 
     def at(self, vector: Floats, like: Parameters) -> Parameters:
         """Cut into the parts."""
-        found, begin = [], 0
+        pieces, begin = [], 0
         for part, own in zip(self.parts, self._split(like), strict=True):
             length = len(part.vector(own))
-            found.append(part.at(vector[begin : begin + length], own))
+            pieces.append(part.at(vector[begin : begin + length], own))
             begin += length
-        return self._join(found)
+        return self._join(pieces)
 
     def inside(self, parameters: Parameters) -> bool:
         """All parts."""
@@ -233,7 +235,7 @@ class ColumnsEmission(Emission):
             raise OptionError(
                 f"emissions is {laws!r}; expected {len(self.parts)} laws for each state, one for each column."
             )
-        given = [part.parameters_of([row[at] for row in rows]) for at, part in enumerate(self.parts)]
+        given = [part.parameters_of([row[column] for row in rows]) for column, part in enumerate(self.parts)]
         return self._join(given)
 
     def restricted(self, given: Parameters) -> Self:

@@ -107,20 +107,20 @@ class Emission(ABC):
         """As `maximise`, with one law for each group: the sums of a group are in its first law, and nowhere else."""
         if not groups:
             return self.maximise(statistics, parameters)
-        found = self.maximise(self.gathered(statistics, groups), parameters)
-        return {name: alike(array, groups, self.size) for name, array in found.items()}
+        pooled = self.maximise(self.gathered(statistics, groups), parameters)
+        return {name: alike(array, groups, self.size) for name, array in pooled.items()}
 
     def gathered(self, statistics: Statistics, groups: Sequence[Sequence[int]]) -> Statistics:
         """The statistics with those of each group added up in its first law; the others have none."""
-        found = dict(statistics)
+        gathered = dict(statistics)
         for name, sums in statistics.items():
             pooled = sums.reshape(self.size, -1, *sums.shape[1:]).copy()
             for group in groups:
                 first, others = group[0], list(group[1:])
                 pooled[first] = pooled[list(group)].sum(axis=0)
                 pooled[others] = pooled[others] * 0.0
-            found[name] = pooled.reshape(sums.shape)
-        return found
+            gathered[name] = pooled.reshape(sums.shape)
+        return gathered
 
     def log_prior(self, parameters: Parameters) -> Floats:
         """Log prior density of each law up to a constant (size,), as the M-step maximises it."""
@@ -176,10 +176,10 @@ class Emission(ABC):
 
         An EstimateError where no steps have such statistics.
         """
-        found = dict(rest)
+        left = dict(rest)
         for name in COUNTED & rest.keys():
-            found[name] = counts_left(rest[name], before[name])
-        return found
+            left[name] = counts_left(rest[name], before[name])
+        return left
 
     def describe_with(self, columns: Sequence[NDArray[Any]]) -> dict[str, Any]:
         """As `describe`, for an emission that further steps belong to as well."""
@@ -262,10 +262,10 @@ COUNTED = frozenset({"weight", "counts", "shares"})
 
 def counts_left(rest: NDArray[Any], before: NDArray[Any]) -> NDArray[Any]:
     """Counts after a subtraction, rounding set to 0; a negative one is an error."""
-    found = np.where(np.abs(rest) <= 1e-9 * np.maximum(before, 1.0), 0.0, rest)
-    if (found < 0).any():
+    counts = np.where(np.abs(rest) <= 1e-9 * np.maximum(before, 1.0), 0.0, rest)
+    if (counts < 0).any():
         raise never_learned("negative counts")
-    return found
+    return counts
 
 
 def never_learned(what: str) -> EstimateError:
@@ -275,10 +275,10 @@ def never_learned(what: str) -> EstimateError:
 
 def alike(array: Floats, groups: Sequence[Sequence[int]], size: int) -> Floats:
     """An array of parameters of `size` laws in which those of a group are as the first of them."""
-    found = array.reshape(size, -1, *array.shape[1:]).copy()
+    copied = array.reshape(size, -1, *array.shape[1:]).copy()
     for group in groups:
-        found[list(group)] = found[group[0]]
-    return found.reshape(array.shape)
+        copied[list(group)] = copied[group[0]]
+    return copied.reshape(array.shape)
 
 
 def add(left: Statistics, right: Statistics) -> Statistics:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import DataError, NotFittedError, OptionError
-from suffice.families.base import Distribution, as_probabilities, generator
+from suffice.families.base import Distribution, Seed, as_probabilities, generator
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.models.hidden_markov.emissions.reals import as_reals
@@ -122,7 +122,7 @@ class MixtureDistribution(Distribution):
         """Log-sum over components."""
         return self.fitted_.log_prob(x)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Any:
         """`n` draws: a component, then a value of it."""
         rng = generator(random_state)
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
@@ -181,10 +181,10 @@ class IndependentColumns(Distribution):
             rows = np.asarray(x)
             if rows.shape[-1:] != (len(laws),):
                 raise DataError(f"The rows have shape {rows.shape}; expected {len(laws)} values in each.")
-            columns = [rows[..., at] for at in range(len(laws))]
+            columns = [rows[..., column] for column in range(len(laws))]
         return np.asarray(sum(_log_prob(*each) for each in zip(laws, columns, names, strict=True)))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, random_state: Seed = None) -> Any:
         """`n` draws (n, d)."""
         rng = generator(random_state)
         drawn = [np.asarray(law.sample(n, random_state=rng)) for law in self._options["laws"]]
@@ -194,11 +194,11 @@ class IndependentColumns(Distribution):
 
     def mean(self) -> Any:
         """The means of the columns (d,); a list where some are no numbers."""
-        found = [law.mean() for law in self._options["laws"]]
+        means = [law.mean() for law in self._options["laws"]]
         return (
-            np.array(found)
-            if all(isinstance(mean, int | float | np.integer | np.floating) for mean in found)
-            else found
+            np.array(means)
+            if all(isinstance(mean, int | float | np.integer | np.floating) for mean in means)
+            else means
         )
 
 

@@ -95,10 +95,10 @@ class GaussianEmission(Emission):
         x, means = data[0], parameters["means"] - self.centre
         gaps = np.isnan(x).any(axis=1)
         if gaps.any():
-            found = np.empty((len(x), self.size))
-            found[~gaps] = self.log_densities((x[~gaps],), parameters)
-            found[gaps] = marginal_log_densities(x[gaps], means, parameters["covariances"])
-            return found
+            logs = np.empty((len(x), self.size))
+            logs[~gaps] = self.log_densities((x[~gaps],), parameters)
+            logs[gaps] = marginal_log_densities(x[gaps], means, parameters["covariances"])
+            return logs
         if self._d == 1 or self.shape in ("diagonal", "spherical"):
             variances = np.stack([np.diag(matrix) for matrix in parameters["covariances"]])
             return diagonal_log_densities(x, means, variances)
@@ -119,8 +119,8 @@ class GaussianEmission(Emission):
             return products_by_weight(x, weights)
         whole = products_by_weight(x[~gaps], weights[~gaps])
         means = parameters["means"] - self.centre
-        found = completed(x[gaps], weights[gaps], means, parameters["covariances"])
-        return {name: whole[name] + found[name] for name in whole}
+        expected = completed(x[gaps], weights[gaps], means, parameters["covariances"])
+        return {name: whole[name] + expected[name] for name in whole}
 
     # -- maximisation ------------------------------------------------------------------------------------------------
 
@@ -153,8 +153,8 @@ class GaussianEmission(Emission):
             scatter = statistics["products"][law] - safe * np.outer(average, average)
             scatters[law] = (scatter + scatter.T) / 2
             if self.prior is not None:
-                found = updated(self.prior, self.estimate, weight[law], average + self.centre, scatters[law])
-                means[law], covariances[law] = found[0], self._held(found[1])
+                point = updated(self.prior, self.estimate, weight[law], average + self.centre, scatters[law])
+                means[law], covariances[law] = point[0], self._held(point[1])
             else:
                 means[law] = average + self.centre
                 covariances[law] = self._held(self._shaped(scatters[law] / safe))
@@ -229,18 +229,20 @@ class GaussianEmission(Emission):
         low = np.flatnonzero(self._smallest(parameters) <= self.floor * (1 + 1e-6)).tolist()
         tied = self.shape == "tied"
         places = [(law, "all states" if tied else names[law]) for law in (low[:1] if tied else low)]
-        return tuple(f"variance of {self._narrow(parameters, law)} in {place} -> 0" for law, place in places)
+        return tuple(f"variance of {self._narrow(parameters, law)} in {name} -> 0" for law, name in places)
 
     def _narrow(self, parameters: Parameters, law: int) -> str:
         """The columns along which a law is narrowest, in words."""
-        titles = [f"column {at}" if self.columns is None else repr(self.columns[at]) for at in range(self._d)]
+        titles = [
+            f"column {column}" if self.columns is None else repr(self.columns[column]) for column in range(self._d)
+        ]
         if self._d == 1:
             return "the observations" if self.columns is None else titles[0]
         if self.shape == "spherical":
             return "all columns"
         _, vectors = np.linalg.eigh(parameters["covariances"][law] / np.outer(self.scale, self.scale))
         part = np.abs(vectors[:, 0])
-        return " and ".join(titles[at] for at in np.flatnonzero(part > 0.1 * part.max()).tolist())
+        return " and ".join(titles[column] for column in np.flatnonzero(part > 0.1 * part.max()).tolist())
 
     @property
     def coercive(self) -> bool:
@@ -263,22 +265,22 @@ class GaussianEmission(Emission):
             return
         share, away = weight / total, (parameters["means"] - self.centre) / self.scale
         units = np.outer(self.scale, self.scale)
-        seen, told = statistics["sums"] / self.scale / total, share[:, None] * away
+        seen, expected = statistics["sums"] / self.scale / total, share[:, None] * away
         square = statistics["products"] / units / total
         own = share[:, None, None] * (parameters["covariances"] / units + away[:, :, None] * away[:, None, :])
-        titles = [str(title) for title in self.columns or ("x" if d == 1 else f"x{at}" for at in range(d))]
+        titles = [str(title) for title in self.columns or ("x" if d == 1 else f"x{cells}" for cells in range(d))]
         named = [f"{name}: {title}" for name in names for title in titles]
-        yield without_pull(named, seen.ravel(), told.ravel())
+        yield without_pull(named, seen.ravel(), expected.ravel())
         if self.shape == "spherical":
             both = [np.trace(part * units, axis1=1, axis2=2) / np.mean(self.scale**2) for part in (square, own)]
             yield without_pull([f"{name}: sum of squares" for name in names], both[0], both[1])
             return
         if self.shape == "tied":
             square, own, names = square.sum(axis=0, keepdims=True), own.sum(axis=0, keepdims=True), ["all states"]
-        at = np.diag_indices(d) if self.shape == "diagonal" else np.triu_indices(d)
-        pairs = [f"{titles[i]}²" if i == j else f"{titles[i]}·{titles[j]}" for i, j in zip(*at, strict=True)]
+        cells = np.diag_indices(d) if self.shape == "diagonal" else np.triu_indices(d)
+        pairs = [f"{titles[i]}²" if i == j else f"{titles[i]}·{titles[j]}" for i, j in zip(*cells, strict=True)]
         named = [f"{name}: {pair}" for name in names for pair in pairs]
-        yield without_pull(named, square[:, at[0], at[1]].ravel(), own[:, at[0], at[1]].ravel())
+        yield without_pull(named, square[:, cells[0], cells[1]].ravel(), own[:, cells[0], cells[1]].ravel())
 
     @property
     def has_conjugate_prior(self) -> bool:
@@ -289,18 +291,18 @@ class GaussianEmission(Emission):
 
     def left(self, rest: Statistics, before: Statistics) -> Statistics:
         """Weights of at least 0, and scatters without a negative direction."""
-        found = super().left(rest, before)
+        left = super().left(rest, before)
         units = np.outer(self.scale, self.scale)
-        for law, weight in enumerate(found["weight"]):
+        for law, weight in enumerate(left["weight"]):
             slack = 1e-9 * max(float(np.trace(before["products"][law] / units)), 1.0)
-            products, sums = found["products"][law] / units, found["sums"][law] / self.scale
+            products, sums = left["products"][law] / units, left["sums"][law] / self.scale
             if weight == 0:
                 if max(np.abs(products).max(), np.abs(sums).max()) > slack:
                     raise never_learned("a state without steps whose values do not add up to 0")
-                found["products"][law], found["sums"][law] = 0.0, 0.0
+                left["products"][law], left["sums"][law] = 0.0, 0.0
             elif np.linalg.eigvalsh(products - np.outer(sums, sums) / weight)[0] < -slack:
                 raise never_learned("a negative variance")
-        return found
+        return left
 
     def rescaled(self, statistics: Statistics) -> Self:
         """The spread of all steps, about the centre of the first fit."""

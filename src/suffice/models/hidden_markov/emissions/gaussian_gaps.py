@@ -16,19 +16,19 @@ def _patterns(x: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]
     """The rows of each pattern of gaps, and the columns that it has."""
     seen = ~np.isnan(x)
     kinds, label = np.unique(seen, axis=0, return_inverse=True)
-    for at, pattern in enumerate(kinds):
-        yield np.flatnonzero(label.ravel() == at), pattern
+    for kind, pattern in enumerate(kinds):
+        yield np.flatnonzero(label.ravel() == kind), pattern
 
 
 def marginal_log_densities(x: Floats, means: Floats, covariances: Floats) -> Floats:
     """Log density (n, K) of the columns that were seen; 0 for a row without any."""
-    found = np.zeros((len(x), len(means)))
+    logs = np.zeros((len(x), len(means)))
     for rows, seen in _patterns(x):
         if not seen.any():
             continue
         for law, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
-            found[rows, law] = log_density(mean[seen], covariance[np.ix_(seen, seen)], x[np.ix_(rows, seen)])
-    return found
+            logs[rows, law] = log_density(mean[seen], covariance[np.ix_(seen, seen)], x[np.ix_(rows, seen)])
+    return logs
 
 
 def completed(x: Floats, weights: Floats, means: Floats, covariances: Floats) -> dict[str, Floats]:

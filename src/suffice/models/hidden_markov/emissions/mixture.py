@@ -122,7 +122,7 @@ class MixtureEmission(Emission):
 
     def collapsed(self, parameters: Parameters, names: Sequence[str]) -> tuple[str, ...]:
         """Of the components."""
-        inner = [f"component {at} of {name}" for name in names for at in range(self._m)]
+        inner = [f"component {component} of {name}" for name in names for component in range(self._m)]
         return self.base.collapsed(self._inner(parameters), inner)
 
     def unseen(self, statistics: Statistics) -> tuple[str, ...]:
@@ -137,12 +137,12 @@ class MixtureEmission(Emission):
 
     def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
         """Of the components."""
-        inner = [f"component {at} of {name}" for name in names for at in range(self._m)]
+        inner = [f"component {component} of {name}" for name in names for component in range(self._m)]
         return self.base.notes(self._inner(parameters), self._inner(statistics), inner)
 
     def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
         """Shares of the components, and what they make equal themselves."""
-        named = [[f"{name}.{at}" for at in range(self._m)] for name in names]
+        named = [[f"{name}.{component}" for component in range(self._m)] for name in names]
         yield from of_rows(named, statistics["shares"], parameters["weights"], self.pseudo)
         inner = [name for row in named for name in row]
         yield from self.base.moments(self._inner(statistics), self._inner(parameters), inner)
@@ -185,8 +185,8 @@ class MixtureEmission(Emission):
         """Mixtures."""
         inner = self.base.laws(self._inner(parameters))
         return [
-            MixtureDistribution(inner[at * self._m : (at + 1) * self._m], weights=row)
-            for at, row in enumerate(parameters["weights"])
+            MixtureDistribution(inner[state * self._m : (state + 1) * self._m], weights=row)
+            for state, row in enumerate(parameters["weights"])
         ]
 
     def parameters_of(self, laws: Any) -> Parameters:
@@ -233,8 +233,8 @@ class MixtureEmission(Emission):
             centre = np.average(filled, axis=0, weights=shares[:, law] + 1e-9)
             away = (filled - centre) * np.sqrt(shares[:, law])[:, None]
             _, _, axes = np.linalg.svd(away.T @ away)
-            place = (filled - centre) @ axes[0]
-            order = np.argsort(place, kind="stable")
+            along = (filled - centre) @ axes[0]
+            order = np.argsort(along, kind="stable")
             ranks = np.cumsum(shares[order, law]) / max(float(shares[:, law].sum()), 1e-12)
             piece = np.minimum((ranks * self._m).astype(np.intp), self._m - 1)
             parts[order, law, :] = 0.1 / self._m

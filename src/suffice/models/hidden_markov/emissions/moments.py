@@ -24,17 +24,19 @@ class MatchedPart:
 
     names: list[str]
     seen: Floats
-    told: Floats
+    expected: Floats
     pull: Floats
 
     def chosen(self, places: NDArray[np.intp]) -> MatchedPart:
         """Some of them."""
-        return MatchedPart([self.names[at] for at in places], self.seen[places], self.told[places], self.pull[places])
+        return MatchedPart(
+            [self.names[index] for index in places], self.seen[places], self.expected[places], self.pull[places]
+        )
 
 
-def without_pull(names: list[str], seen: Floats, told: Floats) -> MatchedPart:
+def without_pull(names: list[str], seen: Floats, expected: Floats) -> MatchedPart:
     """MatchedPart on which no pseudo-counts act."""
-    return MatchedPart(names, seen, told, np.zeros(len(names)))
+    return MatchedPart(names, seen, expected, np.zeros(len(names)))
 
 
 def of_rows(names: list[list[str]], counts: Floats, rows: Floats, pseudo: Floats) -> Iterator[MatchedPart]:
@@ -46,4 +48,4 @@ def of_rows(names: list[list[str]], counts: Floats, rows: Floats, pseudo: Floats
         return
     pull = pseudo - pseudo.sum(axis=1, keepdims=True) * rows
     flat = [((part[kept]) / total).ravel() for part in (counts, mass * rows, pull)]
-    yield MatchedPart([name for at in kept for name in names[at]], *flat)
+    yield MatchedPart([name for row in kept for name in names[row]], *flat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -20,29 +21,29 @@ SMALLEST, LARGEST = 1e-150, 1e150
 MOST_COUNTED = 2.0**53
 
 
-def called(title: Any) -> str:
+def called(title: Hashable) -> str:
     """A column in words; one without a name is the observations."""
     return "The observations" if title is None else f"Column {title!r}"
 
 
-def as_reals(column: NDArray[Any], title: Any = None) -> Floats:
+def as_reals(column: NDArray[Any], title: Hashable = None) -> Floats:
     """A column of numbers as float64; gaps become NaN, anything else is an error that names the column."""
     if column.dtype.kind in "biuf":
-        found = column.astype(np.float64)
+        reals = column.astype(np.float64)
     elif column.dtype.kind == "O":
-        found = np.array([_real(value, title) for value in column], dtype=np.float64)
+        reals = np.array([_real(value, title) for value in column], dtype=np.float64)
     else:
-        found = np.array([_real(value, title) for value in column[:1]] or [], dtype=np.float64)
-    if np.isinf(found).any():
+        reals = np.array([_real(value, title) for value in column[:1]] or [], dtype=np.float64)
+    if np.isinf(reals).any():
         raise DataError(f"{called(title)} hold{_s(title)} an infinite number; leave it out or give it as a gap (NaN).")
-    return found
+    return reals
 
 
-def _s(title: Any) -> str:
+def _s(title: Hashable) -> str:
     return "" if title is None else "s"
 
 
-def _real(value: Any, title: Any) -> float:
+def _real(value: Any, title: Hashable) -> float:
     if is_gap(value):
         return np.nan
     if isinstance(value, int | float | np.integer | np.floating | np.bool_ | Decimal | Fraction):
@@ -59,16 +60,16 @@ def _real(value: Any, title: Any) -> float:
     )
 
 
-def in_range(values: Floats, title: Any, *, counts: bool = False) -> Floats:
+def in_range(values: Floats, title: Hashable, *, counts: bool = False) -> Floats:
     """The values, where laws can compute with them; one too large or too near to 0 is an error that names it."""
     size = np.abs(values)
     most, least = (MOST_COUNTED, 0.0) if counts else (LARGEST, SMALLEST)
     wrong = (size > most) | ((size > 0) & (size < least))
     if wrong.any():
         limits = f"counts up to {most:.0f}" if counts else f"0, or sizes of {least:g} to {most:g}"
-        found = float(values[wrong].flat[0])
+        value = float(values[wrong].flat[0])
         raise DataError(
-            f"{called(title)} hold{_s(title)} {found!r}, with which float64 cannot compute a density; expected "
+            f"{called(title)} hold{_s(title)} {value!r}, with which float64 cannot compute a density; expected "
             f"{limits}. Give the column in other units, or leave the value out."
         )
     return values
@@ -83,8 +84,8 @@ def centre_and_scale(values: Floats, weights: Floats, titles: Any = None) -> tup
     seen = ~np.isnan(values) & (weights > 0)[:, None]
     names = [None] * values.shape[1] if titles is None or len(titles) != values.shape[1] else list(titles)
     several = values.shape[1] > 1
-    for at in np.flatnonzero(~seen.any(axis=0)).tolist():
-        title = at if names[at] is None and several else names[at]
+    for column in np.flatnonzero(~seen.any(axis=0)).tolist():
+        title = column if names[column] is None and several else names[column]
         raise DataError(
             f"{called(title)} hold{_s(title)} gaps alone: there is nothing to learn a law from. Leave it out."
         )
@@ -97,11 +98,11 @@ def centre_and_scale(values: Floats, weights: Floats, titles: Any = None) -> tup
         unit = np.where((most > 0) & np.isfinite(most), most, 1.0)
         scale = unit * np.sqrt((mass * (away / unit) ** 2).sum(axis=0) / count)
     floor = 1e-14 * np.maximum(np.abs(centre), 1e-300)
-    found = np.where(scale > floor, scale, np.where(np.abs(centre) > 0, np.abs(centre), 1.0))
-    for at in np.flatnonzero(~((found > SMALLEST) & (found < LARGEST))).tolist():
-        title = at if names[at] is None and several else names[at]
+    units = np.where(scale > floor, scale, np.where(np.abs(centre) > 0, np.abs(centre), 1.0))
+    for column in np.flatnonzero(~((units > SMALLEST) & (units < LARGEST))).tolist():
+        title = column if names[column] is None and several else names[column]
         raise DataError(
-            f"{called(title)} ha{'ve' if title is None else 's'} a spread of {found[at]:.3g}, whose square is no "
+            f"{called(title)} ha{'ve' if title is None else 's'} a spread of {units[column]:.3g}, whose square is no "
             "float64; expected about 1e-150 to 1e150. Give it in other units."
         )
-    return centre, found
+    return centre, units

@@ -57,9 +57,9 @@ class EmissionOptions:
         """
         return "map" if self.hidden else self.estimate_of(law) or "mean"
 
-    def of_column(self, at: int) -> EmissionOptions:
+    def of_column(self, column: int) -> EmissionOptions:
         """For one of several columns."""
-        return replace(self, variables=None if self.variables is None else (self.variables[at],))
+        return replace(self, variables=None if self.variables is None else (self.variables[column],))
 
 
 class EmissionKind(Protocol):
