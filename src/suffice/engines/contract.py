@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.engines.space import Evidence, SoftEvidence
 from suffice.graphs.nodes import Node
 
 Nodes = tuple[Node, ...]
@@ -40,7 +41,7 @@ class RowAnswers:
 
 
 @dataclass(frozen=True)
-class ExpectedCounts:
+class RowExpectation:
     """Expected counts of n weighted rows: log_partition (n,), and for each scope of the plan sum_r w_r P(scope | row).
 
     A row of probability 0 has a log_partition of minus infinity and adds nothing.
@@ -73,24 +74,16 @@ class Posterior(Protocol):
 class Model(Protocol):
     """A plan with its factors."""
 
-    def condition(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> Posterior:
+    def condition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> Posterior:
         """The law given states (by index), and given how likely the rest of the evidence is in each state."""
 
-    def log_partition(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> float:
+    def log_partition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> float:
         """`condition(...).log_partition` at half the cost."""
 
-    def log_probability(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> float:
+    def log_probability(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> float:
         """Log-probability of the evidence: `log_partition` with it less `log_partition` without."""
 
-    def most_probable(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> Assignment:
+    def most_probable(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> Assignment:
         """A joint state of highest probability given the evidence; of equal ones that with the lowest indices."""
 
     def solve_rows(
@@ -115,7 +108,7 @@ class Model(Protocol):
         weights: ArrayLike | None = None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
-    ) -> ExpectedCounts:
+    ) -> RowExpectation:
         """Add up the laws of all scopes of the plan given each row, times its weight."""
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
-from suffice.engines.contract import Assignment, ExpectedCounts, Nodes, RowAnswers
+from suffice.engines.contract import Assignment, Nodes, RowAnswers, RowExpectation
 from suffice.engines.memory import in_words
-from suffice.engines.space import Space
+from suffice.engines.space import Evidence, SoftEvidence, Space
 from suffice.errors import DataError, SizeError
 from suffice.graphs.nodes import Node
 
@@ -88,30 +88,22 @@ class Enumeration:
     plan: EnumerationPlan
     logs: Floats
 
-    def condition(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> StateTable:
+    def condition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> StateTable:
         """The law given states (by index) and given likelihoods, one number for each state."""
         return StateTable.of(self.plan, self._given(evidence, likelihoods))
 
-    def log_partition(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> float:
+    def log_partition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> float:
         """Log of the sum over all states that agree with the evidence; minus infinity if there is none."""
         return self.condition(evidence, likelihoods).log_partition
 
-    def log_probability(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> float:
+    def log_probability(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> float:
         """Log-probability of the evidence; minus infinity if it is impossible."""
         total = self.log_partition()
         if total == -np.inf:
             raise DataError("The product of the factors is 0 in every joint state: they define no law.")
         return self.log_partition(evidence, likelihoods) - total
 
-    def most_probable(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> Assignment:
+    def most_probable(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> Assignment:
         """The first joint state of highest probability."""
         logs = self._given(evidence, likelihoods)
         best = float(logs.max())
@@ -153,7 +145,7 @@ class Enumeration:
         weights: ArrayLike | None = None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
-    ) -> ExpectedCounts:
+    ) -> RowExpectation:
         """Add up the laws of all scopes of the plan given each row, times its weight."""
         laws = self._rows(rows, nodes, row_factors)
         weight = np.ones(len(laws)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -163,7 +155,7 @@ class Enumeration:
             for factor, law in zip(weight, laws, strict=True):
                 total = total + factor * law.weighed(scope)
             tables.append(total)
-        return ExpectedCounts(np.array([law.log_partition for law in laws]), tables)
+        return RowExpectation(np.array([law.log_partition for law in laws]), tables)
 
     def _rows(
         self, rows: ArrayLike, nodes: Sequence[Node] | None, row_factors: Mapping[Any, ArrayLike] | None
@@ -179,7 +171,7 @@ class Enumeration:
             laws.append(StateTable.of(self.plan, logs))
         return laws
 
-    def _given(self, evidence: Mapping[Any, int] | None, likelihoods: Mapping[Any, ArrayLike] | None) -> Floats:
+    def _given(self, evidence: Evidence, likelihoods: SoftEvidence) -> Floats:
         space = self.plan.space
         logs = self.logs
         for node, vector in space.likelihoods(likelihoods).items():

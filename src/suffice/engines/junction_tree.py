@@ -20,7 +20,7 @@ from suffice.array_types import Floats
 from suffice.checks import whole_number
 from suffice.engines.calibration import IMPOSSIBLE, Calibration
 from suffice.engines.memory import check_limit, default_limit, in_words
-from suffice.engines.space import Scope, Space
+from suffice.engines.space import Evidence, Scope, SoftEvidence, Space
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.graphs.clique_tree import CliqueTree, clique_tree
 from suffice.graphs.nodes import Node
@@ -35,7 +35,7 @@ from suffice.records import record, replace
 
 # One question needs none of these: they load with the first of many rows, or the first gradient.
 if TYPE_CHECKING:
-    from suffice.engines.contract import Assignment, ExpectedCounts, Nodes, RowAnswers
+    from suffice.engines.contract import Assignment, Nodes, RowAnswers, RowExpectation
     from suffice.engines.rows import EvidenceRows
     from suffice.kernels.junction_tree_cases import Cases
 
@@ -243,24 +243,18 @@ class JunctionTree:
     potentials: Potentials
     constant: float
 
-    def condition(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> Calibration:
+    def condition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> Calibration:
         """The law of all variables given states (by index) and given likelihoods, one number for each state."""
         known, constant = self._evidence(evidence, likelihoods)
         beliefs = calibrate(self.potentials, known)
         return Calibration(self.plan.space, self.plan.scopes, self.plan.layout, beliefs, beliefs.log_z + constant)
 
-    def log_partition(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> float:
+    def log_partition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> float:
         """Log of the sum over all states that agree with the evidence; minus infinity if there is none."""
         known, constant = self._evidence(evidence, likelihoods)
         return log_sum(self.potentials, known) + constant
 
-    def log_probability(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> float:
+    def log_probability(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> float:
         """Log-probability of the evidence; minus infinity if it is impossible."""
         if self._log_total == -np.inf:
             raise DataError(
@@ -272,9 +266,7 @@ class JunctionTree:
     def _log_total(self) -> float:
         return self.log_partition()
 
-    def most_probable(
-        self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
-    ) -> Assignment:
+    def most_probable(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> Assignment:
         """A joint state of highest probability; of equal ones that with the lowest indices, clique by clique."""
         from suffice.engines.contract import Assignment
 
@@ -352,9 +344,9 @@ class JunctionTree:
         weights: ArrayLike | None = None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
-    ) -> ExpectedCounts:
+    ) -> RowExpectation:
         """Add up the laws of all scopes of the plan given each row, times its weight; rows as in `solve_rows`."""
-        from suffice.engines.contract import ExpectedCounts
+        from suffice.engines.contract import RowExpectation
         from suffice.engines.rows import EvidenceRows
         from suffice.kernels.junction_tree_cases import solve_cases
 
@@ -375,7 +367,7 @@ class JunctionTree:
                 clique = layout.cliques[home]
                 table = project(sums.reshape(layout.shape(clique)), clique, numbers)
             tables.append(np.ascontiguousarray(table).reshape(space.shape(scope)))
-        return ExpectedCounts(log_z, tables)
+        return RowExpectation(log_z, tables)
 
     def _threads(self, threads: int) -> int:
         """As many threads as their private tables leave room for: potentials, beliefs and sums in double-double."""
@@ -400,9 +392,7 @@ class JunctionTree:
         tables = [table for _, table in rows.factors]
         return Cases.of(rows.variables, rows.codes, [numbers for numbers, _ in rows.factors], tables)
 
-    def _evidence(
-        self, evidence: Mapping[Any, int] | None, likelihoods: Mapping[Any, ArrayLike] | None
-    ) -> tuple[Likelihoods, float]:
+    def _evidence(self, evidence: Evidence, likelihoods: SoftEvidence) -> tuple[Likelihoods, float]:
         """Evidence by numbers of variables, and the log of all constants."""
         space = self.plan.space
         vectors = space.likelihoods(likelihoods)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,12 @@ from suffice.graphs.nodes import Node, numbered
 from suffice.records import record
 
 Scope = tuple[int, ...]
+
+Evidence: TypeAlias = Mapping[Any, int] | None
+"""Observed states, by index."""
+
+SoftEvidence: TypeAlias = Mapping[Any, ArrayLike] | None
+"""How likely the rest of the evidence is: one number for each state of a variable."""
 
 
 @record(frozen=True, eq=False)
@@ -110,7 +116,7 @@ class Space:
                 )
         return checked
 
-    def likelihoods(self, likelihoods: Mapping[Any, ArrayLike] | None) -> dict[Node, Floats]:
+    def likelihoods(self, likelihoods: SoftEvidence) -> dict[Node, Floats]:
         """Check soft evidence: for each variable one number for each state, finite and not negative."""
         checked = {}
         for node, values in (likelihoods or {}).items():
