@@ -22,7 +22,7 @@ from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.queries.exact import exact_inference
-from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
+from suffice.models.bayesian.queries.tables import complete_rows, laws_by_state, log_prob_of_whole_rows
 from suffice.models.evidence import BY_SAMPLES, Evidence, Names, RowLaws, read_evidence
 
 Floats = NDArray[np.float64]
@@ -189,7 +189,7 @@ class ReducedInference:
         logs, rows = log_prob_of_whole_rows(self.nodes, columns, n)
         kept = self._relevant(columns)
         others = [self.nodes[name] for name in kept if not self.nodes[name].is_exact]
-        shown = _complete(columns, {name for node in others for name in node.domain.names}, n)
+        shown = complete_rows(columns, {name for node in others for name in node.domain.names}, n)
         rows, some = rows[~shown[rows]], rows[shown[rows]]
         if len(some) and columns:
             part = {name: values[some] for name, values in columns.items()}
@@ -212,7 +212,7 @@ class ReducedInference:
         below = [name for name in self._relevant([target, *known]) if target in self.parents[name]]
         rest = np.arange(n)
         if not node.linear and not below:
-            rest = np.flatnonzero(~_complete(known, self.parents[target], n))
+            rest = np.flatnonzero(~complete_rows(known, self.parents[target], n))
             direct = np.setdiff1d(np.arange(n), rest)
             if len(direct):
                 means[direct] = node.mean({name: values[direct] for name, values in known.items()}, len(direct))
@@ -272,8 +272,11 @@ class ReducedInference:
         if len(scope) > 1 or target in columns:
             return np.zeros(n, dtype=bool), None
         near = [name for name in self._relevant([target, *columns]) if target in (name, *self.parents[name])]
+        nodes = {name: self.nodes[name] for name in near}
         needed = {other for name in near for other in (name, *self.parents[name])} - {target}
-        return _complete(columns, needed, n), lambda part, size, threads: self._by_states(part, size, target, near)
+        return complete_rows(columns, needed, n), lambda part, size, threads: laws_by_state(
+            nodes, part, size, self.domain[target]
+        )
 
     def _others_known(self, columns: Columns, n: int, scope: tuple[Hashable, ...]) -> tuple[Bools, Any]:
         """Rows that show the whole families of all generalised linear models, and how they are answered."""
@@ -287,7 +290,7 @@ class ReducedInference:
             )
             return inner.laws_of_rows(part, size, scope, threads=threads)
 
-        return np.zeros(n, dtype=bool) if shown & set(scope) else _complete(columns, shown, n), work
+        return np.zeros(n, dtype=bool) if shown & set(scope) else complete_rows(columns, shown, n), work
 
     def _with_placeholders(self, kept: Sequence[Hashable], placeholders: Mapping[Hashable, Any]) -> Any:
         """Exact inference with other nodes in the place of those whose whole families are shown by all rows.
@@ -295,21 +298,6 @@ class ReducedInference:
         A factor that a row shows entirely says nothing about the rest of the row, so that any other will do.
         """
         return exact_inference({name: placeholders.get(name, self.nodes[name]) for name in kept})
-
-    def _by_states(self, columns: Columns, n: int, target: Hashable, near: Sequence[Hashable]) -> RowLaws:
-        """P(target | row) where all its neighbours are known: by the nodes themselves, state by state."""
-        logs = np.zeros((n, self.domain[target].card))
-        for state in range(logs.shape[1]):
-            filled = {**columns, target: np.full(n, state, dtype=np.int32)}
-            logs[:, state] = np.sum([self.nodes[name].log_prob(filled) for name in near], axis=0)
-        if np.isnan(logs).any():
-            raise EstimateError(
-                f"{listing(near)} have undefined rows (unseen='nan'). Use a prior= or unseen='uniform'."
-            )
-        top = logs.max(axis=1, keepdims=True, initial=-np.inf)
-        law = np.exp(logs - np.where(top > -np.inf, top, 0.0))
-        mass = law.sum(axis=1, keepdims=True)
-        return law / np.where(mass > 0, mass, 1.0), top[:, 0] > -np.inf
 
     def _distinct(self, columns: Columns, rows: NDArray[np.intp]) -> Iterable[tuple[dict[Hashable, Any], Any]]:
         """The distinct ones of some rows as evidence, and the numbers of the rows that are like it."""
@@ -361,17 +349,6 @@ def _folded(node: LinearGaussianNode, folded: Mapping[Hashable, float]) -> Any:
     moved[..., 0] += weights[..., places] @ np.array([folded[name] for name in known])
     family = Domain(variable for variable in node.domain.variables if variable.name not in known)
     return LinearGaussianNode.given(family, moved, node.variance_)
-
-
-def _complete(columns: Columns, names: Iterable[Hashable], n: int) -> NDArray[np.bool_]:
-    """Which rows show all of some nodes."""
-    complete = np.ones(n, dtype=bool)
-    for name in names:
-        values = columns.get(name)
-        if values is None:
-            return np.zeros(n, dtype=bool)
-        complete &= values >= 0 if values.dtype.kind == "i" else ~np.isnan(values)
-    return complete
 
 
 def _impossible(given: object) -> EstimateError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Domain
+from suffice.domain import Domain, Variable
 from suffice.engines.calibration import Calibration
 from suffice.engines.junction_tree import JunctionTree, TreePlan, plan_tree
 from suffice.engines.workers import worker_count
@@ -307,16 +307,7 @@ class TableInference:
 
     def _laws_of_whole_rows(self, columns: Columns, n: int, target: Hashable) -> RowLaws:
         """P(target | row) (n, card) where every other node is known: by the nodes alone, without a tree."""
-        logs = np.zeros((n, self.domain[target].card))
-        for state in range(logs.shape[1]):
-            filled = {**columns, target: np.full(n, state, dtype=np.int32)}
-            logs[:, state] = np.sum([node.log_prob(filled) for node in self.nodes.values()], axis=0)
-        if np.isnan(logs).any():
-            raise EstimateError(UNDEFINED.format(listing(self.nodes)))
-        top = logs.max(axis=1, keepdims=True)
-        law = np.exp(logs - np.where(top > -np.inf, top, 0.0))
-        mass = law.sum(axis=1, keepdims=True)
-        return law / np.where(mass > 0, mass, 1.0), top[:, 0] > -np.inf
+        return laws_by_state(self.nodes, columns, n, self.domain[target])
 
     def _tree_with(self, scope: tuple[Hashable, ...]) -> JunctionTree:
         """The tree, or one in which the scope lies in a clique."""
@@ -334,16 +325,34 @@ def _impossible(given: object) -> EstimateError:
     return EstimateError(f"The evidence {given!r} has probability 0 under the network, so nothing follows from it.")
 
 
-def log_prob_of_whole_rows(nodes: Mapping[Any, Any], columns: Columns, n: int) -> tuple[Floats, NDArray[np.intp]]:
-    """Log-probability of each row without gaps (n,), the sum over its nodes, and the numbers of the other rows."""
-    whole = np.ones(n, dtype=bool)
-    for name in nodes:
+def laws_by_state(nodes: Mapping[Hashable, Any], columns: Columns, n: int, target: Variable) -> RowLaws:
+    """P(target | row) (n, card) where all others in the families of these nodes are known: state by state."""
+    logs = np.zeros((n, target.card))
+    for state in range(target.card):
+        filled = {**columns, target.name: np.full(n, state, dtype=np.int32)}
+        logs[:, state] = np.sum([node.log_prob(filled) for node in nodes.values()], axis=0)
+    if np.isnan(logs).any():
+        raise EstimateError(UNDEFINED.format(listing(nodes)))
+    top = logs.max(axis=1, keepdims=True, initial=-np.inf)
+    law = np.exp(logs - np.where(top > -np.inf, top, 0.0))
+    mass = law.sum(axis=1, keepdims=True)
+    return law / np.where(mass > 0, mass, 1.0), top[:, 0] > -np.inf
+
+
+def complete_rows(columns: Columns, names: Iterable[Hashable], n: int) -> NDArray[np.bool_]:
+    """Which rows (n,) show all of some nodes."""
+    complete = np.ones(n, dtype=bool)
+    for name in names:
         values = columns.get(name)
         if values is None:
-            whole[:] = False
-            break
-        whole &= values >= 0 if values.dtype.kind == "i" else ~np.isnan(values)
-    logs = np.zeros(n)
+            return np.zeros(n, dtype=bool)
+        complete &= values >= 0 if values.dtype.kind == "i" else ~np.isnan(values)
+    return complete
+
+
+def log_prob_of_whole_rows(nodes: Mapping[Any, Any], columns: Columns, n: int) -> tuple[Floats, NDArray[np.intp]]:
+    """Log-probability of each complete row (n,), the sum over its nodes, and the numbers of the other rows."""
+    whole, logs = complete_rows(columns, nodes, n), np.zeros(n)
     if whole.all() and n:
         logs = np.sum([node.log_prob(columns) for node in nodes.values()], axis=0)
     elif whole.any():
