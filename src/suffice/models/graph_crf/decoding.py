@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import RandomState
 from suffice.engines.tempering import climbed
 from suffice.errors import SamplingWarning, warn
 from suffice.families.base import generator
@@ -34,7 +35,9 @@ class GraphDecoder(FieldDecoder[Graphs]):
 
     words = EXAMPLES
 
-    def __init__(self, structure: CliqueStructure, weights: Floats, engine: Engine, random_state: object = 0) -> None:
+    def __init__(
+        self, structure: CliqueStructure, weights: Floats, engine: Engine, random_state: RandomState = 0
+    ) -> None:
         """random_state: the seed of what an engine draws."""
         super().__init__(structure.labels)
         self.structure, self.weights, self.engine, self.random_state = structure, weights, engine, random_state

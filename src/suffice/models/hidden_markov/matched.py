@@ -72,8 +72,8 @@ class LearnedFrom:
         if not parts:
             return None
         total = sum(len(part.names) for part in parts)
-        parts = [part.chosen(largest_and_even(part.seen - part.told, MOST // len(parts))) for part in parts]
-        columns = zip(*((part.seen, part.told, part.pull) for part in parts), strict=True)
+        parts = [part.chosen(largest_and_even(part.seen - part.expected, MOST // len(parts))) for part in parts]
+        columns = zip(*((part.seen, part.expected, part.pull) for part in parts), strict=True)
         seen, expected, pull = (np.concatenate(column) for column in columns)
         names = tuple(name for part in parts for name in part.names)
         about = (

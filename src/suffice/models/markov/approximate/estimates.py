@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import RandomState
 from suffice.engines.annealing import LogPartition, log_partition
 from suffice.errors import EstimateError, SamplingWarning, warn
 from suffice.models.em.rows import has_missing, read_rows
@@ -48,7 +49,7 @@ class Estimate:
 
 
 def estimate_log_partition(
-    fitted: MarkovFitted, *, chains: int = CHAINS, steps: int | None = None, random_state: object = None
+    fitted: MarkovFitted, *, chains: int = CHAINS, steps: int | None = None, random_state: RandomState = None
 ) -> LogPartition:
     """Log Z by annealed importance sampling, for networks of any size.
 
@@ -66,7 +67,7 @@ def estimate_log_partition(
     return replace(estimate, value=estimate.value + taken, lower_bound=estimate.lower_bound + taken)
 
 
-def _annealed(fitted: MarkovFitted, chains: int, steps: int | None, random_state: object) -> LogPartition:
+def _annealed(fitted: MarkovFitted, chains: int, steps: int | None, random_state: RandomState) -> LogPartition:
     """Log Z of the potentials of `near`."""
     family, seed = fitted.near, fitted.seed if random_state is None else random_state
     logs, sampler = family.potentials(fitted.finite)[: family.model.n_cells], model_sampler(family.model)
@@ -76,7 +77,7 @@ def _annealed(fitted: MarkovFitted, chains: int, steps: int | None, random_state
     return estimate
 
 
-def estimate_score(fitted: MarkovFitted, summary: Summary, steps: int | None, random_state: object) -> Estimate:
+def estimate_score(fitted: MarkovFitted, summary: Summary, steps: int | None, random_state: RandomState) -> Estimate:
     """Mean log-likelihood of a row of a summary: what the rows say is exact, log Z is estimated.
 
     What a row does not show is summed out exactly.

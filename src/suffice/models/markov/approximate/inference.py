@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import RandomState
 from suffice.domain import Domain
 from suffice.engines.chain_means import ChainMeans, Functions
 from suffice.engines.gibbs import GibbsChains, GibbsSampler
@@ -167,7 +168,7 @@ class SampledPosterior:
 class GibbsInference:
     """Answers by chains; what needs a sum over all joint states is refused, with what to call instead."""
 
-    def __init__(self, family: SampledFamily, weights: Floats, sampling: GibbsSampling, seed: object) -> None:
+    def __init__(self, family: SampledFamily, weights: Floats, sampling: GibbsSampling, seed: RandomState) -> None:
         """Take the distribution; seed: where a question brings none."""
         self.domain = family.model.domain
         self.sampling, self.seed = sampling, seed
