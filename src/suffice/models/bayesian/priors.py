@@ -38,10 +38,10 @@ OF_REALS = (LinearGaussianPrior, NormalWishart, NormalInverseGamma)
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def check_sample_size(size: object) -> None:
+def check_sample_size(size: Any) -> None:
     """Refuse an equivalent sample size that is not a positive number, whether a prior uses it or not."""
     number = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
-    if not (number and 1 / MOST_COUNTS <= float(size) <= MOST_COUNTS):  # type: ignore[arg-type]
+    if not (number and 1 / MOST_COUNTS <= size <= MOST_COUNTS):
         raise OptionError(f"equivalent_sample_size is {shortened(size)}; expected a positive number up to 1e+300.")
 
 
