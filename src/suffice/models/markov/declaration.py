@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import RandomState
 from suffice.errors import MissingValueError, require
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.control import Control
@@ -103,7 +104,7 @@ class MarkovNetwork(SummaryEstimator):
         sampling: object = None,
         batch_size: int | None = None,
         step_size: object = None,
-        random_state: object = 0,
+        random_state: RandomState = 0,
         memory_limit: int | None = None,
         max_iter: int = 10_000,
         tolerance: float | None = None,
@@ -269,7 +270,7 @@ class MarkovNetwork(SummaryEstimator):
         *,
         columns: object = None,
         steps: int | None = None,
-        random_state: object = None,
+        random_state: RandomState = None,
     ) -> Estimate:
         """Mean log-likelihood of a row with its standard error, that of `estimate_log_partition`.
 
