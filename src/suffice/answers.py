@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import double_double
+from suffice.array_types import Floats
 from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
 from suffice.records import set_fields
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
 #: A table of at most this many cells is always dense; a larger one is dense once a quarter of its cells are in use.

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from suffice import double_double
 from suffice.answers import MomentSums, check_moments_left, checked_floats, same_bits
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import FileFormatError, MergeError, listing
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
 

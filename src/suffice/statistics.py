@@ -15,17 +15,15 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.answers import Answer, CountTable, MomentSums, PatternTable, TermSums
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import FileFormatError, MergeError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
 
 if TYPE_CHECKING:
     from suffice.storage.files import FilePath
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

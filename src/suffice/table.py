@@ -8,13 +8,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import FileFormatError, OptionError, listing, require, shortened
 from suffice.options import doubles
-
-Floats = NDArray[np.float64]
 
 #: A print shows at most this many rows of a table.
 SHOWN = 20

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable, is_gap
 from suffice.errors import MergeError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from suffice.families.fitted import FamilyFitted
     from suffice.fitting.portrait import Portrait
 
-Floats = NDArray[np.float64]
 #: What draws begin with: a seed, a generator that goes on, or None for a fresh one.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
 from suffice.families.base import (
@@ -28,8 +29,6 @@ from suffice.families.member import FamilyMember
 from suffice.families.simplex import odds_cumulants, relative_entropy
 from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 
 class BernoulliMember(FamilyMember):

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
@@ -28,8 +29,6 @@ from suffice.families.member import FamilyMember
 from suffice.families.moments import read_sums
 from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Counts, Statistic, Summary, Sums
-
-Floats = NDArray[np.float64]
 
 #: What x and 1 - x may miss a sum of one by, in means of logarithms.
 ROUNDING = 1e-9

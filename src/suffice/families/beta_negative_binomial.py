@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, SizeError
 from suffice.families.base import Distribution, Seed, as_numbers, as_shape, generator
 from suffice.families.counting import in_support, log_choices
 from suffice.families.gamma_function import log_gamma_ratio
-
-Floats = NDArray[np.float64]
 
 #: Draws come from Poisson laws of at most this rate.
 LARGEST_RATE = 1e18

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
 from suffice.families.gamma_function import log_gamma_ratio
-
-Floats = NDArray[np.float64]
 
 
 class BetaPrime(Distribution):

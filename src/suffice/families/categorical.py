@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
 from suffice.families.base import (
@@ -27,8 +28,6 @@ from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.member import FamilyMember
 from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 #: States that were never seen are named up to this many, then counted.
 MOST_NAMED = 20

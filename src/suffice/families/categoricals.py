@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.families import simplex
 from suffice.families.simplex import relative_entropy
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 

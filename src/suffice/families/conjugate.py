@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, shortened
 from suffice.families.base import as_numbers
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 
 class ConjugatePrior:

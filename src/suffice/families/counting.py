@@ -9,14 +9,13 @@ from collections.abc import Hashable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingValueError, SizeError
 from suffice.families.base import as_numbers, as_shares, only_variable
 from suffice.families.gamma_function import rest
 from suffice.families.member import FamilyMember
 from suffice.statistics import Patterns, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 #: Laws of counts are sampled up to this mean; draws are whole numbers of 64 bits.
 LARGEST_MEAN = 1e18

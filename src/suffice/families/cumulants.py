@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from suffice.array_types import Floats
 
 if TYPE_CHECKING:
     from suffice.families.member import FamilyMember
 
-Floats = NDArray[np.float64]
 
 #: Half the width of the piece on which the information is interpolated, in standard deviations of the statistic, and
 #: the number of points there.

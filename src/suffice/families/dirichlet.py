@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
@@ -27,8 +28,6 @@ from suffice.families.moments import read_moments, read_sums
 from suffice.families.vectors import VectorFamily, VectorMember
 from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
-
-Floats = NDArray[np.float64]
 
 #: Rows of proportions may miss a sum of one by this much (rounding of the data).
 SUM_TOLERANCE = 1e-6

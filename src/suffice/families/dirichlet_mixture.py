@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, are_shapes, as_floats, as_numbers, as_probabilities, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.simplex import others
 from suffice.statistics import Counts, Summary
-
-Floats = NDArray[np.float64]
 
 
 class DirichletMixture(Distribution, ConjugatePrior):

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.base import Distribution, Seed, are_shapes, as_floats, as_numbers, generator
 from suffice.families.counting import LARGEST_MEAN, in_support
 from suffice.families.gamma_function import log_gamma_ratio
-
-Floats = NDArray[np.float64]
 
 
 class DirichletMultinomial(Distribution):

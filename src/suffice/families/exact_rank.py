@@ -11,10 +11,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from suffice.array_types import Flags, Floats
 
 
 def surely_dependent(products: Floats) -> Flags:

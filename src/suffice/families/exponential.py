@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError
 from suffice.families.base import Seed, as_float, as_numbers, as_shares, generator, never_in
@@ -20,8 +21,6 @@ from suffice.families.member import FamilyMember
 from suffice.families.moments import read_sums
 from suffice.fitting.control import Control
 from suffice.statistics import Statistic, Summary, Sums
-
-Floats = NDArray[np.float64]
 
 
 class WaitingMember(FamilyMember):

@@ -8,8 +8,9 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.base import Distribution, as_numbers
 from suffice.families.fitted import FamilyFitted
@@ -20,7 +21,6 @@ from suffice.fitting.driver import Fit
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
-Floats = NDArray[np.float64]
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=FamilyMember)

@@ -6,8 +6,9 @@ import math
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator, only_variable
@@ -18,8 +19,6 @@ from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest
 from suffice.families.moments import read_sums
 from suffice.families.shape_family import ShapeMember
 from suffice.statistics import Statistic, Summary, Sums
-
-Floats = NDArray[np.float64]
 
 
 class GammaMember(ShapeMember):

@@ -11,9 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from suffice.array_types import Floats
 
 #: From here on the series is exact to rounding.
 LARGE = 16.0

@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.families.base import SMALLEST_NORMAL, never_in
 from suffice.families.gamma_function import ratio_excess, rest, rest_curvature, rest_divergence, rest_slope
 from suffice.fitting.control import Control, Outcome
 from suffice.solvers.newton import newton
-
-Floats = NDArray[np.float64]
 
 #: A gap below this share of the size of the logs is rounding.
 ROUNDING = 4 * float(np.finfo(np.float64).eps)

@@ -6,13 +6,11 @@ import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, listing
 from suffice.families.gamma_function import excess
 from suffice.families.matrices import relative, root, solve, whiten
-
-Floats = NDArray[np.float64]
 
 LOG_2PI = math.log(2 * math.pi)
 #: A direction counts as one without spread when its variance, among columns of unit variance, is below d times this.

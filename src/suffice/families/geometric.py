@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.families.base import Seed, as_numbers, generator
 from suffice.families.counting import in_support, refuse_long_draws
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.negative_binomial import NegativeBinomialMember
-
-Floats = NDArray[np.float64]
 
 
 class GeometricMember(NegativeBinomialMember):

@@ -6,8 +6,9 @@ import math
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator
@@ -15,8 +16,6 @@ from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, rest, rest_slope
 from suffice.families.shape_family import ShapeMember
 from suffice.statistics import Statistic, Summary, Sums
-
-Floats = NDArray[np.float64]
 
 
 class InverseGammaMember(ShapeMember):

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.base import Distribution, Seed, as_floats, as_numbers, generator
-
-Floats = NDArray[np.float64]
 
 
 class Laplace(Distribution):

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_location, as_scale, as_shape
 from suffice.families.conjugate import ConjugatePrior, as_point
 from suffice.families.regression import Products
-from suffice.families.regression_law import LOG_2PI, Floats, PseudoRows, RegressionLaw
+from suffice.families.regression_law import LOG_2PI, PseudoRows, RegressionLaw
 from suffice.statistics import Moments, Summary
 
 

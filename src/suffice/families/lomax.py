@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
-
-Floats = NDArray[np.float64]
 
 
 class Lomax(Distribution):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.base import as_float, as_floats
-
-Floats = NDArray[np.float64]
 
 #: Entries above and below the diagonal may differ by this share of the size of their row and column (rounding).
 ASYMMETRY = 1e-9

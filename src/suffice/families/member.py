@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, OptionError
 from suffice.families.base import Seed, as_numbers, one_name, only_column, overflow_to_inf
@@ -25,7 +26,6 @@ from suffice.statistics import Statistic, Summary
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
-Floats = NDArray[np.float64]
 
 #: What rounding may hide of a standardised gap, where observed and expected statistics are divided and subtracted.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.member import FamilyMember
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from suffice import double_double
 from suffice.answers import MomentSums, TermSums
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, listing
 from suffice.families.base import never_in
 from suffice.statistics import Moments, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 #: Rows taken out again leave their rounding behind; a sum of squares below minus this share of its size is no rounding.
 RESIDUE = 1e-12

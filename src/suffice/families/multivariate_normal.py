@@ -7,9 +7,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from suffice.answers import MomentSums
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
 from suffice.families import gaussian
@@ -24,8 +25,6 @@ from suffice.families.vectors import VectorFamily, VectorMember
 from suffice.fitting.control import Control
 from suffice.options import own_options
 from suffice.statistics import Moments, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 
 class MultivariateNormalMember(VectorMember):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
@@ -18,8 +19,6 @@ from suffice.families.gamma_function import ratio_excess, rest
 from suffice.families.simplex import odds_cumulants, relative_entropy
 from suffice.fitting.control import Control
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 
 class NegativeBinomialMember(CountMember):

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_floats, as_numbers, as_shares, generator
@@ -20,8 +21,6 @@ from suffice.families.moments import read_moments, refuse_small
 from suffice.families.normals import LOG_2PI, Normals, log_density
 from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 
 class NormalMember(FamilyMember):

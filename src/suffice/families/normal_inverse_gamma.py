@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.families.base import (
     Distribution,
@@ -25,8 +25,6 @@ from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments
 from suffice.families.student import StudentT
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 
 class NormalInverseGamma(Distribution, ConjugatePrior):

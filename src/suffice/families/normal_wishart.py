@@ -7,8 +7,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_location, as_scale, generator
 from suffice.families.conjugate import ConjugatePrior, as_point, tails
@@ -17,8 +18,6 @@ from suffice.families.matrices import as_dof, as_positive_definite, inverse, log
 from suffice.families.moments import read_moments
 from suffice.families.student import MultivariateStudentT, StudentT
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 LOG_2PI = math.log(2 * math.pi)
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.families import gaussian
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.matrices import root
-
-Floats = NDArray[np.float64]
 
 LOG_2PI = gaussian.LOG_2PI
 

@@ -11,12 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice import double_double
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from suffice.array_types import Flags, Floats
 
 #: What is left of a column below 1e-14 of the terms of its combination is the rounding of the columns themselves.
 ROUNDING = 1e-28

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.families.base import Seed, as_float, as_numbers, generator
 from suffice.families.counting import CountMember, in_support, refuse_long_draws
 from suffice.families.exponential_family import ExponentialFamily, answered_by
@@ -16,8 +17,6 @@ from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
 from suffice.families.negative_binomial import NegativeBinomial
 from suffice.fitting.control import Control
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 #: From this rate on series in 1/rate are exact to rounding.
 LARGE_RATE = 1000.0

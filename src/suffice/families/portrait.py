@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import SufficeError
 from suffice.fitting.portrait import (
     Estimates,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from suffice.families.base import Distribution
     from suffice.families.exponential_family import ExponentialFamily
     from suffice.families.member import FamilyMember
-
-Floats = NDArray[np.float64]
 
 
 def portrait_of(family: Distribution, columns: Sequence[Hashable] = ()) -> Portrait:

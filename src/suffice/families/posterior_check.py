@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.families.fitted import FamilyFitted
 from suffice.families.matrices import root, whiten
 from suffice.families.member import FamilyMember
 from suffice.statistics import Summary
 
-Floats = NDArray[np.float64]
 Parameters = Mapping[str, Any]
 
 #: First step, for the curvature, and largest step, for the slope, in the units of a path.

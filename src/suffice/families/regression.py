@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import double_double
+from suffice.array_types import Flags, Floats
 from suffice.families.exact_rank import surely_dependent
 from suffice.families.orthogonal import ROUNDING, orthogonalised
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 EPSILON = float(np.finfo(np.float64).eps)
 #: Products of up to this many columns are summed exactly; those of more are good to float64.

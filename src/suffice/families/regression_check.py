@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import double_double
+from suffice.array_types import Floats
 from suffice.families.exact_rank import surely_dependent
 from suffice.families.orthogonal import orthogonalised, times
 from suffice.families.regression import DOUBTFUL, EPSILON, ROUGH_ROUNDING, Products
-
-Floats = NDArray[np.float64]
 
 #: Relative rounding of raw products in pairs, and of float64 figures made of centred ones.
 EXACT_NOISE = 2.0**-94

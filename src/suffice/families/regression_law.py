@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
 from suffice.families.conjugate import as_point, tails
@@ -17,8 +18,6 @@ from suffice.families.gamma_function import rest
 from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root
 from suffice.families.regression import LeastSquares, Products, least_squares
 from suffice.families.student import StudentT
-
-Floats = NDArray[np.float64]
 
 LOG_2PI = math.log(2 * math.pi)
 

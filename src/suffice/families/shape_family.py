@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import as_float, as_shape
 from suffice.families.gamma_function import ratio_excess, rest
@@ -27,8 +28,6 @@ from suffice.families.member import FamilyMember
 from suffice.families.moments import read_sums
 from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 
 class ShapeMember(FamilyMember):

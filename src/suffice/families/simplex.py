@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.gamma_function import excess, log_gamma_ratio, rest, rest_divergence, rest_slope
-
-Floats = NDArray[np.float64]
 
 #: Rows that are nearer to a corner have parameters whose squares are beyond float64.
 NEAREST = 1e-150

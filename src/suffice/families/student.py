@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, as_numbers, as_shape, as_shares, generator
 from suffice.families.gamma_function import log_gamma_ratio
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
 from suffice.families.simplex import polygamma_drop
-
-Floats = NDArray[np.float64]
 
 
 class StudentT(Distribution):

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import MergeError, MissingColumnError, OptionError, listing
 from suffice.families.base import as_numbers
@@ -19,8 +19,6 @@ from suffice.families.task import FamilyTask
 from suffice.fitting.contract import Inputs, Purpose
 from suffice.fitting.summaries import SummaryData
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 
 class VectorMember(FamilyMember):

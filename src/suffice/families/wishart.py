@@ -7,16 +7,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 
 class Wishart(Distribution, ConjugatePrior):

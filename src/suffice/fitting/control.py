@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice import storage
+from suffice.array_types import Floats
 from suffice.checks import number, positive, whole_number
 from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError, SufficeWarning
-
-Floats = NDArray[np.float64]
 
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 5.0

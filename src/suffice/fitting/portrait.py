@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import SufficeError
 from suffice.fitting.report import CountedRows, MatchedStatistics
 from suffice.table import Table
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 #: Shares are coloured from 0 to 1, factors to both sides of 1, signed numbers to both sides of 0, others not at all.
 Colours = Literal["share", "factor", "signed", "none"]

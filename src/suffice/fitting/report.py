@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import ConvergenceWarning, FileFormatError, warn
 from suffice.fitting import outlets
 from suffice.records import checked, fields_of, set_fields
@@ -23,8 +24,6 @@ from suffice.records import checked, fields_of, set_fields
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.storage.files import FilePath
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,16 +31,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, listing
 from suffice.formats import streams
 from suffice.formats.networks import MOST_AXES, Draft, find_cycle
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.storage.document import parse
-
-Floats = NDArray[np.float64]
 
 PARTS = ("nodes", "arcs", "cpds")
 INTERCEPT = "(Intercept)"

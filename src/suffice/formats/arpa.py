@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.errors import FileFormatError, OptionError
 from suffice.models.markov_chain.declaration import MarkovChain
 from suffice.models.markov_chain.distributions import BackoffDistribution
@@ -24,8 +24,6 @@ from suffice.models.markov_chain.levels import Level, Levels
 from suffice.storage.files import replacing
 from suffice.storage.unpacking import unpacked_text
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 FilePath = str | os.PathLike[str]
 
 #: What stands for the logarithm of zero.
@@ -189,10 +187,10 @@ class _Again:
 class _Section:
     """Words (size, n), log10 probabilities and log10 weights of the runs of one length, and their lines."""
 
-    words: Integers
+    words: Ints
     p: Floats
     weights: Floats
-    line: Integers
+    line: Ints
 
 
 def _section(lines: _Lines, n: int, size: int, numbers: dict[str, int], *, last: bool) -> _Section:
@@ -268,7 +266,7 @@ def _chain(sections: list[_Section], names: list[str], lines: _Lines) -> MarkovC
     return MarkovChain.from_distribution(law, words)
 
 
-def _check_sums(law: BackoffDistribution, names: list[str], line: list[Integers], lines: _Lines) -> None:
+def _check_sums(law: BackoffDistribution, names: list[str], line: list[Ints], lines: _Lines) -> None:
     """Raise where the words after some history have a probability of more than 1 together.
 
     The sum of a row is that of the words with a line after the history h, and the weight of h times what the shorter
@@ -304,7 +302,7 @@ def _check_sums(law: BackoffDistribution, names: list[str], line: list[Integers]
             raise lines.wrong(wrong, int(number))
 
 
-def _sums_of(levels: Levels, histories: Integers, whole: list[Floats]) -> Floats:
+def _sums_of(levels: Levels, histories: Ints, whole: list[Floats]) -> Floats:
     """Sums of the rows of some histories (m, k), of their longest end that the file has where it has not all of one."""
     sums = np.full(len(histories), whole[0][0])
     length = histories.shape[1]
@@ -314,7 +312,7 @@ def _sums_of(levels: Levels, histories: Integers, whole: list[Floats]) -> Floats
     return sums
 
 
-def _walk(tree: Levels, runs: Integers) -> Integers:
+def _walk(tree: Levels, runs: Ints) -> Ints:
     """Places of runs in the level of their length; -1 for one that is not there."""
     node = runs[:, 0].copy()
     for n in range(2, runs.shape[1] + 1):

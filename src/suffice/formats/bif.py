@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.array_types import Floats
 from suffice.formats import streams
-from suffice.formats.networks import NAMELESS, Draft, Floats, TableNetwork, faulty_row, row_label
+from suffice.formats.networks import NAMELESS, Draft, TableNetwork, faulty_row, row_label
 from suffice.formats.tokens import Scanner, Token, quoted, shortened
 from suffice.records import record
 

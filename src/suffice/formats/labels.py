@@ -6,9 +6,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from suffice.array_types import Floats
 from suffice.domain import state_key
 from suffice.errors import OptionError
-from suffice.formats.networks import Floats, TableNetwork, faulty_row, find_cycle, row_name
+from suffice.formats.networks import TableNetwork, faulty_row, find_cycle, row_name
 
 #: Gives the reason why a format cannot hold a text, or None.
 Refuse = Callable[[str], str | None]

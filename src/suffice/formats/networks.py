@@ -16,13 +16,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, listing
 from suffice.records import record, set_fields
-
-Floats = NDArray[np.float64]
 
 #: Sums this close to one are exact: the rounding of adding up a thousand float64.
 EXACT = 1e-12

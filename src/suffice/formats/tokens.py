@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
+from suffice.array_types import Floats
 from suffice.errors import FileFormatError
-from suffice.formats.networks import Floats
 
 # A string runs to its closing quote or, when that is missing, to the end of the text. All patterns are possessive and
 # take each character once, so that no input makes them slow.

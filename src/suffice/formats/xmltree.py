@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from suffice.array_types import Floats
 from suffice.errors import FileFormatError
-from suffice.formats.networks import Floats
 from suffice.formats.tokens import as_floats, first_wrong, shortened
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, MissingColumnError, OptionError, SufficeError, listing
 from suffice.options import doubles
 from suffice.records import record
 
-Floats = NDArray[np.float64]
 #: One variable by its name, or a list of them.
 Names = Hashable | list[Hashable]
 #: The largest likelihood of soft evidence: products and sums of larger ones would leave the range of floats.

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError
-from suffice.sources.columns import MANY_ROWS, Coded, Codes, Column, Floats, blocks, code_arrow_dictionary, code_dtype
+from suffice.sources.columns import MANY_ROWS, Coded, Codes, Column, blocks, code_arrow_dictionary, code_dtype
 from suffice.sources.objects import ObjectColumn
 
 #: Whole numbers that span at most this many values are coded by their distance from the smallest.

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable, is_gap, state_key
 from suffice.errors import DataError
 from suffice.sources.arrays import NumberColumn
@@ -17,8 +17,6 @@ from suffice.sources.objects import ObjectColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Floats = NDArray[np.float64]
 
 
 class ArrowColumn(Column):

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError
 from suffice.sources.base import Batch, by_kind
 from suffice.sources.columns import Column, blocks, code_dtype
 from suffice.sources.states import Translation
-
-Floats = NDArray[np.float64]
 
 
 def assemble(

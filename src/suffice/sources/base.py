@@ -11,14 +11,12 @@ from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingColumnError, listing
 from suffice.sources.columns import Codes, Column
 from suffice.sources.reduction import add_in_order
-
-Floats = NDArray[np.float64]
 
 #: Rows of a batch: enough to pay for a task, few enough that a batch of 40 columns of codes stays near the cache.
 BATCH_ROWS = 262_144

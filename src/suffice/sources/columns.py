@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable, as_python
 from suffice.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.unsignedinteger[Any]]
 
 #: Rows handled at a time where temporaries are needed: they stay in the cache and below the allocator's mmap threshold.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError
 from suffice.sources.arrays import NumberColumn, array_column
@@ -19,8 +20,6 @@ from suffice.sources.objects import ObjectColumn
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-Floats = NDArray[np.float64]
 
 
 # --------------------------------------------------------------------------------------------------------------------

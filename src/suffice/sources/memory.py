@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError
 from suffice.sources import base
@@ -20,8 +21,6 @@ from suffice.sources.columns import BLOCK_ROWS, Coded, Codes, Column, blocks, ho
 from suffice.sources.reduction import map_in_order
 from suffice.sources.states import Translation, resolve_states
 from suffice.sources.weights import check_length, check_weights
-
-Floats = NDArray[np.float64]
 
 
 class MemorySource(Source):

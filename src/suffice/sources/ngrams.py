@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import CountTable
+from suffice.array_types import Codes, Floats, Ints
 from suffice.domain import Domain, Origin, Variable, is_gap, sort_states, state_key
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.kernels.ngrams import CodedPart, count_parts, count_windows, windows, with_ends
@@ -26,10 +27,6 @@ from suffice.records import copy_with
 from suffice.sources.sequences import Sequences, code_states
 from suffice.statistics import Counts, Summary
 from suffice.storage.unpacking import unpacked, unpacked_text
-
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Codes of a stream that are held before they are counted.
 HELD = 1 << 25
@@ -243,7 +240,7 @@ class _Counter:
         self._rows = 0
         self._weight = 0.0
 
-    def add(self, codes: Codes, offsets: Integers, weights: Floats | None = None) -> None:
+    def add(self, codes: Codes, offsets: Ints, weights: Floats | None = None) -> None:
         """Some more whole sequences, without the mark of their ends."""
         if self._layout.end is not None:
             codes, offsets = with_ends(codes, offsets, _END)
@@ -321,9 +318,7 @@ def check_marks(bounds: Any) -> tuple[Hashable, Hashable | None]:
     return marks[0], marks[1]
 
 
-def sequence_windows(
-    codes: Integers, offsets: Integers, order: int, start: int, end: int | None
-) -> tuple[Integers, Integers]:
+def sequence_windows(codes: Ints, offsets: Ints, order: int, start: int, end: int | None) -> tuple[Ints, Ints]:
     """Every window (events, order + 1) of coded sequences, and the offsets of the events of each sequence.
 
     The end of a sequence is an event where it has a code.

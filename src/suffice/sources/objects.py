@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable, as_python, is_gap, state_key
 from suffice.errors import DataError
-from suffice.sources.columns import MANY_ROWS, Coded, Column, Floats, code_arrow_dictionary, code_dtype
+from suffice.sources.columns import MANY_ROWS, Coded, Column, code_arrow_dictionary, code_dtype
 
 _GAP_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _TRUTHS = (bool, np.bool_)

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Ints
 from suffice.domain import Variable, is_gap
 from suffice.errors import DataError, shortened
 from suffice.sources.opening import any_column
 from suffice.sources.sequence_tables import concatenated, has_names, read_steps, type_of_columns, values_of
-
-Integers = NDArray[np.int64]
 
 ACCEPTED = (
     "Accepted are: a list of sequences (lists, tuples, texts, arrays), one array of all steps with lengths=, or a "
@@ -32,7 +31,7 @@ def typed_states(data: object) -> tuple[Variable, ...] | None:
     return None if states is None else (states,)
 
 
-def laid_end_to_end(data: object, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
+def laid_end_to_end(data: object, lengths: ArrayLike | None) -> tuple[NDArray[Any], Ints]:
     """The steps of all sequences, and where each begins."""
     if isinstance(data, np.ndarray) and data.dtype != object and data.ndim == 3 and lengths is None:
         return _joined([*data])
@@ -56,7 +55,7 @@ def flat_values(values: Iterable[object]) -> NDArray[Any]:
     return _plain_array(list(values))
 
 
-def _flat(items: Sequence[Any] | NDArray[Any], lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
+def _flat(items: Sequence[Any] | NDArray[Any], lengths: ArrayLike | None) -> tuple[NDArray[Any], Ints]:
     """A list of steps rather than of sequences: values, or rows of a matrix."""
     if all(isinstance(item, list | tuple | np.ndarray) for item in items):
         values = _step_matrix(items, "the data")
@@ -92,7 +91,7 @@ def _is_nested(items: Sequence[Any] | NDArray[Any]) -> bool:
     return any(kinds.values())
 
 
-def _joined(items: Sequence[Any] | NDArray[Any]) -> tuple[NDArray[Any], Integers]:
+def _joined(items: Sequence[Any] | NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     """Lay sequences end to end."""
     lengths = np.fromiter((len(item) for item in items), np.int64, len(items))
     if not lengths.all():
@@ -194,7 +193,7 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     return array
 
 
-def step_offsets(lengths: ArrayLike | None, steps: int) -> Integers:
+def step_offsets(lengths: ArrayLike | None, steps: int) -> Ints:
     """Where each sequence begins, from the lengths; one sequence without them."""
     if lengths is None:
         if steps == 0:

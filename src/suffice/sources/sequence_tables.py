@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Ints
 from suffice.domain import Variable, as_python, sort_states, state_key
 from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.sources.arrays import array_column
@@ -21,8 +22,6 @@ from suffice.sources.base import Source
 from suffice.sources.columns import Coded, Column, with_whole_labels
 from suffice.sources.files import format_of
 from suffice.sources.opening import open_source
-
-Integers = NDArray[np.int64]
 
 
 def is_table(data: object) -> bool:
@@ -62,7 +61,7 @@ class TableSteps:
     names: list[Hashable]
     values: NDArray[Any]
     variables: tuple[Variable | None, ...] | None
-    offsets: Integers | None = None
+    offsets: Ints | None = None
 
 
 def read_steps(data: object, group: Hashable | None, columns: object, order: Hashable | None = None) -> TableSteps:
@@ -91,7 +90,7 @@ def side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:
     return np.column_stack(columns if alike else [column.astype(object) for column in columns])
 
 
-def step_order(data: object, group: Hashable | None, order: Hashable | None, steps: int) -> Integers:
+def step_order(data: object, group: Hashable | None, order: Hashable | None, steps: int) -> Ints:
     """The rows (steps,) of a table in memory in the order of sequences and their steps."""
     held = _held(open_source(data), [name for name in (group, order) if name is not None])
     rows, _ = _sequences(held, group, order, steps)
@@ -100,7 +99,7 @@ def step_order(data: object, group: Hashable | None, order: Hashable | None, ste
 
 def _sequences(
     held: dict[Hashable, Column], group: Hashable | None, order: Hashable | None, steps: int
-) -> tuple[Integers | None, Integers | None]:
+) -> tuple[Ints | None, Ints | None]:
     """The order of rows that makes sequences of them (None where they are), and where each begins (None for one)."""
     if group is None:
         return _by_order(held, order, np.zeros(steps, np.int64), ()), None
@@ -122,9 +121,7 @@ def _sequences(
     return _by_order(held, order, number.reshape(-1), [names[number] for number in used.tolist()]), offsets
 
 
-def _by_order(
-    held: dict[Hashable, Column], order: Hashable | None, number: Integers, names: Sequence[Hashable]
-) -> Integers:
+def _by_order(held: dict[Hashable, Column], order: Hashable | None, number: Ints, names: Sequence[Hashable]) -> Ints:
     """The rows by the number of their sequence (rows,), then by the column that orders them; a tie is an error."""
     ranks = _ranks(held[order], order)
     rows = np.lexsort((ranks, number)).astype(np.int64)
@@ -266,7 +263,7 @@ def concatenated(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate([part.astype(object) for part in parts])
 
 
-def _by_first_row(coded: Coded) -> Integers:
+def _by_first_row(coded: Coded) -> Ints:
     """The group of each row, numbered in the order of first rows."""
     groups, first, inverse = np.unique(coded.indices, return_index=True, return_inverse=True)
     rank = np.empty(len(groups), np.int64)
@@ -274,7 +271,7 @@ def _by_first_row(coded: Coded) -> Integers:
     return rank[inverse]
 
 
-def _grouped(group: Integers) -> tuple[Integers | None, Integers]:
+def _grouped(group: Ints) -> tuple[Ints | None, Ints]:
     """The order of rows that puts groups together (None where they are), and the offsets of the groups."""
     lengths = np.bincount(group)
     if len(group) == 0:

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypedDict, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.sources.arrays import array_column
@@ -36,8 +37,6 @@ __all__ = [
     "table_columns",
 ]
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 #: What is known of the steps: an array (steps, ...), a tuple of such arrays, or anything that an index of steps cuts.
 V = TypeVar("V", covariant=True)
 W = TypeVar("W")
@@ -56,7 +55,7 @@ class Sequences(Generic[V]):
     """
 
     values: V
-    offsets: Integers
+    offsets: Ints
     sample_weight: Floats | None = None
     labels: NDArray[np.int32] | None = None
     columns: list[Hashable] | None = None
@@ -73,7 +72,7 @@ class Sequences(Generic[V]):
         return int(self.offsets[-1])
 
     @property
-    def lengths(self) -> Integers:
+    def lengths(self) -> Ints:
         """Number of steps of each sequence (n_sequences,)."""
         return np.diff(self.offsets)
 
@@ -140,20 +139,20 @@ class Sequences(Generic[V]):
         last = int(np.searchsorted(self.offsets, most, side="right")) - 1
         return self.take(0, last) if last >= 1 else self.stretch(0, most)
 
-    def chosen(self, numbers: Sequence[int] | Integers, sample_weight: Floats | None = None) -> Sequences[V]:
+    def chosen(self, numbers: Sequence[int] | Ints, sample_weight: Floats | None = None) -> Sequences[V]:
         """Some sequences in the order asked; `sample_weight` in place of theirs."""
         steps, offsets = self.steps_of(numbers)
         if sample_weight is None and self.sample_weight is not None:
             sample_weight = self.sample_weight[numbers]
         return self._part(steps, offsets, sample_weight)
 
-    def steps_of(self, numbers: Sequence[int] | Integers) -> tuple[Integers, Integers]:
+    def steps_of(self, numbers: Sequence[int] | Ints) -> tuple[Ints, Ints]:
         """The steps of some sequences in the order asked, and where each begins among them."""
         lengths = self.lengths[numbers]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return np.repeat(self.offsets[:-1][numbers] - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets
 
-    def _part(self, steps: slice | Integers, offsets: Integers, sample_weight: Floats | None) -> Sequences[V]:
+    def _part(self, steps: slice | Ints, offsets: Ints, sample_weight: Floats | None) -> Sequences[V]:
         labels = None if self.labels is None else self.labels[steps]
         return replace(
             self, values=_cut(self.values, steps), offsets=offsets, sample_weight=sample_weight, labels=labels
@@ -200,7 +199,7 @@ class Sequences(Generic[V]):
         return number, step - int(self.offsets[number])
 
 
-def _cut(values: Any, steps: slice | Integers) -> Any:
+def _cut(values: Any, steps: slice | Ints) -> Any:
     """What is known of some steps."""
     return tuple(part[steps] for part in values) if isinstance(values, tuple) else values[steps]
 

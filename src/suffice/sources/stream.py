@@ -10,8 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError
 from suffice.sources.arrow import ArrowColumn, category, kind_of, variable_of
@@ -24,7 +24,6 @@ from suffice.sources.weights import check_length, check_weights
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = NDArray[np.float64]
 
 #: Rows of a chunk: several are in memory at a time, with indices of 32 bits.
 BATCH_ROWS = 131_072

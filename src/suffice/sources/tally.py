@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import DENSE_CELLS, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
+from suffice.array_types import Floats
 from suffice.checks import choice
 from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import pair
@@ -37,7 +38,6 @@ from suffice.statistics import (
     empty_summary,
 )
 
-Floats = NDArray[np.float64]
 Missing = Literal["raise", "available"]
 
 #: Plans for more rows than this are all alike.

@@ -6,12 +6,10 @@ import numbers
 from collections.abc import Hashable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import check_total
 from suffice.errors import DataError
-
-Floats = NDArray[np.float64]
 
 
 def check_weights(values: Floats, start: int, column: Hashable | None = None) -> Floats:

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.portrait import Interval, VariableDistribution
 from suffice.fitting.report import MatchedStatistics
-
-Floats = NDArray[np.float64]
 
 WIDE, HIGH = 460.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 14.0, 14.0, 44.0

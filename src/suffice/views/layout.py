@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.portrait import Graph
 from suffice.graphs.directed import topological_order
 from suffice.graphs.undirected import neighbours_of
 
-Floats = NDArray[np.float64]
 Edge = tuple[Hashable, Hashable]
 Point = tuple[float, float]
 

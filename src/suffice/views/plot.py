@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import DataError, EstimateError, NotFittedError, OptionError, listing, require
 from suffice.fitting.portrait import Interval, Likelihood, Portrait
 from suffice.table import Table
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from suffice.fitting.estimator import Estimator
 
-Floats = NDArray[np.float64]
 
 __all__ = [
     *("convergence", "likelihood_surface", "mle_vs_map", "moments", "network", "posterior", "precision", "states"),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.domain import Domain, declare
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.models.bayesian.size_report import SizeReport
     from suffice.models.bayesian.task import NetworkTask
-
-Floats = NDArray[np.float64]
 
 
 class BayesianNetwork(SummaryEstimator):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
     from suffice.statistics import Summary
 
-Floats = NDArray[np.float64]
 
 ENGINES = ("exact", "sampling")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import (
     EstimateError,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from suffice.fitting.contract import Judgement
     from suffice.fitting.fit import Fit
     from suffice.models.bayesian.em.standard_errors import ObservedErrors
-
-Floats = NDArray[np.float64]
 
 
 def _errors_of(fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> ObservedErrors | None:

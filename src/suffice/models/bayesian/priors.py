@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing, shortened
 from suffice.families.base import SMALLEST_NORMAL, as_array, as_numbers
@@ -18,8 +18,6 @@ from suffice.families.normal_wishart import NormalWishart
 from suffice.models.bayesian.label_indexed import by_label, labelled
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior
 from suffice.models.bayesian.nodes.table_learner import DirichletRows
-
-Floats = NDArray[np.float64]
 
 #: Pseudo-counts of each cell for the priors that have a name; q parent configurations, r states, sample size s.
 NAMED: dict[str, Callable[[float, int, int], float]] = {

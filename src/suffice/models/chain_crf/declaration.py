@@ -6,16 +6,14 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.chain_crf.decoding import ChainDecoder
 from suffice.models.chain_crf.fitted import ChainCRFFitted
 from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.options import own_options
-
-Floats = NDArray[np.float64]
 
 
 class ChainCRF(ConditionalField):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.checks import whole_number
 from suffice.engines.chain import Chains
 from suffice.models.chain_crf.features import DesignedSequences, read_sequences
@@ -15,9 +15,6 @@ from suffice.models.chain_crf.objective import SequenceBlock
 from suffice.models.chain_crf.structure import ChainStructure, check_lengths
 from suffice.models.conditional_field.decoding import FieldDecoder, spans
 from suffice.models.conditional_field.marginals import Marginals
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ChainDecoder(FieldDecoder[DesignedSequences]):

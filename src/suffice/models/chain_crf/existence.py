@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.models.chain_crf.features import DesignedSequences
 from suffice.models.chain_crf.objective import SequenceBlock
 from suffice.models.conditional_field.existence import SeparableLabels
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class SeparablePaths(SeparableLabels):

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Ints
 from suffice.engines.label_scores import Matrix
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.models.chain_crf.names import interned
 from suffice.models.conditional_field.labels import LARGEST, too_large
 from suffice.sources.sequences import Sequences
-
-Ints = NDArray[np.int64]
 
 _NUMBERS = (int, float, np.integer, np.floating)
 

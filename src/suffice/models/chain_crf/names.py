@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Ints
 from suffice.errors import DataError, MissingValueError
 from suffice.models.conditional_field.labels import LARGEST, too_large
 
-Ints = NDArray[np.int64]
 #: A sequence and a step of it.
 Where = tuple[int, int]
 

@@ -10,16 +10,13 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.label_scores import ChainWeights, ExpectedFeatures, ScoredSteps
 from suffice.models.chain_crf.features import DesignedSequences
 from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.priors import WeightPenalties
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Evaluations to expect of a fit, for the choice between NumPy and compiled loops.
 EVALUATIONS = 100

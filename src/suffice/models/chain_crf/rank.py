@@ -15,15 +15,12 @@ the transitions.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.models.chain_crf.features import DesignedSequences
 from suffice.models.chain_crf.objective import SequenceBlock
 from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.rank import MOST, SPARE, FeatureRank, numerical_rank, rank_of_draws, sketched
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def chain_rank(block: SequenceBlock, sequences: DesignedSequences) -> FeatureRank:

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.label_scores import SequenceSteps
 from suffice.models.chain_crf.features import DesignedSequences
 from suffice.models.chain_crf.objective import EVALUATIONS
 from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.priors import WeightPenalties
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Dense = Callable[[dict[str, Any], Ints], None]
 
 #: The scale is multiplied out when it falls below this: sums of terms divided by it lose as many digits.

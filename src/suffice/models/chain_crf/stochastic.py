@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.chain_gibbs import gibbs
 from suffice.models.chain_crf.features import DesignedSequences
 from suffice.models.chain_crf.objective import EVALUATIONS, SequenceBlock
@@ -18,9 +18,6 @@ from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, unif
 from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan, copied
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

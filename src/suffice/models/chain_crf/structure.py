@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.label_scores import Packing, label_pairs
 from suffice.errors import DataError, OptionError, listing
 from suffice.models.chain_crf.features import DesignedSequences, FeatureSpace
 from suffice.models.conditional_field.labels import counted, label_codes, label_key
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.checks import number, whole_number
 from suffice.engines.workers import worker_count
 from suffice.families.base import generator
@@ -25,8 +26,6 @@ from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.task import FieldData, FieldTask
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 ChainData = FieldData[DesignedSequences]
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.contract import Judgement
 from suffice.fitting.report import STANDARD_ERRORS, Certificate, MonteCarlo, in_standard_errors
 from suffice.models.conditional_field.curvature import ROUNDING, decrement
@@ -15,7 +15,6 @@ from suffice.models.conditional_field.existence import NO_MAXIMUM, FieldExistenc
 from suffice.models.conditional_field.matched import FeatureTotals
 from suffice.models.conditional_field.objective import FieldObjective, relative_gap, slopes
 
-Floats = NDArray[np.float64]
 SlopeByChains = tuple[Floats, MonteCarlo]
 #: Standard errors that a fit with the usual tolerance may be away from the maximum.
 AWAY, USUAL = 0.1, 1e-5

@@ -12,12 +12,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.workers import with_one_blas_thread
 from suffice.models.conditional_field.objective import FieldObjective
-
-Floats = NDArray[np.float64]
 
 #: Products of H with vectors before the answer is left open.
 MOST_PRODUCTS = 100

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
@@ -26,7 +27,6 @@ from suffice.models.conditional_field.task import FieldTask
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
-Floats = NDArray[np.float64]
 
 #: What a reader of the estimates has to know.
 _ONLY_MAP = (

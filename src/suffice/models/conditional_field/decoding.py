@@ -8,15 +8,12 @@ from itertools import pairwise
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.checks import whole_number
 from suffice.models.conditional_field.evaluation import Evaluation, evaluate
 from suffice.models.conditional_field.labels import SEQUENCES, Words, listed_labels, read_labels
 from suffice.models.conditional_field.marginals import Marginals
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Examples(Protocol):

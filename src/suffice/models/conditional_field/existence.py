@@ -21,15 +21,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.report import Certificate
 from suffice.models.conditional_field.curvature import ends_nearby
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.rank import FeatureRank
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 #: Scores of the labels given, and the highest scores of any labels, of each example (n,), under weights (k,).
 Extremes = Callable[[Floats], tuple[Floats, Floats]]
 

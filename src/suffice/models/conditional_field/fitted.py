@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import read_only
 from suffice.errors import FileFormatError
 from suffice.models.conditional_field.decoding import FieldDecoder
@@ -18,8 +18,6 @@ from suffice.models.conditional_field.rank import FeatureRank
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

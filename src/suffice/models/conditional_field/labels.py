@@ -6,13 +6,12 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats, Ints
 from suffice.checks import weights_of
 from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 #: What messages call the things that have labels, and the places of their labels.
 Words = tuple[str, str]
 SEQUENCES: Words = ("sequence", "step")

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import choice, whole_number
 from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import EstimateError, OptionError
@@ -20,8 +20,6 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.models.conditional_field.curvature import CurvatureProducts, information
 from suffice.models.conditional_field.objective import FieldObjective, relative_gap
 from suffice.solvers.registry import Objective, named, registered
-
-Floats = NDArray[np.float64]
 
 STOCHASTIC = ("sgd", "adam", "perceptron")
 #: Most weights for which a matrix of second derivatives is made.

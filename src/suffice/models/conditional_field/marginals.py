@@ -6,11 +6,9 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.conditional_field.labels import label_codes, label_key
-
-Floats = NDArray[np.float64]
 
 
 class Marginals(np.ndarray):

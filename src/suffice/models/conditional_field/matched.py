@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.errors import FileFormatError
 from suffice.fitting.report import MatchedStatistics, largest_and_even
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Features that are kept of a fit: those with the largest gaps, those that are largest, and an even choice of the rest.
 MOST = 2_000

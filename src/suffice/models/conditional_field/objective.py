@@ -12,10 +12,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.solvers.gradient import pseudo_gradient
-
-Floats = NDArray[np.float64]
 
 
 class FieldStructure(Protocol):

@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.models.markov.priors import read_penalty
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.workers import with_one_blas_thread
-
-Floats = NDArray[np.float64]
 
 #: Most weights, or columns, whose rank is computed: by a dense matrix of this size squared.
 MOST = 1_000

@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.checks import choice, positive, whole_number
 from suffice.errors import ConvergenceWarning, OptionError
 from suffice.families.base import generator
@@ -26,8 +27,6 @@ from suffice.models.conditional_field.labels import LARGEST
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.solvers.online import step_sizes
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Measure = Callable[[Floats], tuple[float, float]]
 
 #: Decay rates and guard of Adam.

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
 from suffice.fitting.control import Control, Outcome, State
@@ -42,8 +43,6 @@ from suffice.models.conditional_field.priors import WeightPenalties, read_prior
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 #: Options that do not change what is fitted.
 LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
 #: The mean log-likelihood of a validation set, as a function of the weights.

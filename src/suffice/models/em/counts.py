@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import JunctionTree, TreePlan
 from suffice.engines.rows import EvidenceRows
 from suffice.graphs.nodes import Node
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.report import Curvature
-
-Floats = NDArray[np.float64]
 
 #: Eigenvalues below this are rounding of the differences that the information is made of.
 ROUNDING = 1e-5

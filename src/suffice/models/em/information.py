@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.report import Curvature
 from suffice.models.em.identifiability import Spectrum, curvature, spectrum
-
-Floats = NDArray[np.float64]
 
 #: Step of the central differences, in coordinates that vary by about one.
 STEP = 1e-4

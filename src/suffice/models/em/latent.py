@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import F, Found, Judgement
@@ -34,7 +34,6 @@ from suffice.models.em.information import ObservedInformation
 from suffice.models.em.restarts import Runs, run_all
 from suffice.solvers.fixed_point import FixedPoint, fixed_point, largest_change
 
-Floats = NDArray[np.float64]
 #: The parameters of a model: nodes, weights, or the arrays of a chain and its emissions.
 P = TypeVar("P")
 #: The statistics of complete rows.

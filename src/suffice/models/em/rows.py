@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import PatternTable
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.sources.base import Batch, by_kind
 from suffice.statistics import Patterns, Summary
 
-Floats = NDArray[np.float64]
 Columns = Mapping[Any, NDArray[Any]]
 
 

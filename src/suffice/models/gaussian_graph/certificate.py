@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.report import in_standard_errors
 from suffice.models.gaussian_graph.existence import completed, is_definite
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import Ridge
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice import double_double
 from suffice.answers import MomentSums
+from suffice.array_types import Floats
 from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.families.matrices import ASYMMETRY
-
-Floats = NDArray[np.float64]
 
 #: Variances, and rows, whose products stay within float64.
 SMALLEST, LARGEST = 1e-250, 1e250

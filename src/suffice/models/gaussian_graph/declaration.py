@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.checks import choice
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
@@ -18,8 +19,6 @@ from suffice.models.gaussian_graph.task import GaussianGraphTask
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-
-Floats = NDArray[np.float64]
 
 
 class GaussianGraph(SummaryEstimator):

@@ -16,15 +16,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.workers import with_one_blas_thread
 from suffice.families.gaussian import NO_SPREAD
 from suffice.fitting.control import Control
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import by_newton, closed_form
-
-Floats = NDArray[np.float64]
 
 #: A variance in the units of its column, left when the others are known, below which the likelihood runs away.
 VANISHING = 1e-11

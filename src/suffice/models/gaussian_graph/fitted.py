@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.answers import MomentSums
+from suffice.array_types import Floats
 from suffice.checks import read_only, whole_number
 from suffice.domain import Domain, Variable
 from suffice.engines.gaussian import GaussianJoint
@@ -26,7 +26,6 @@ from suffice.statistics import Moments, Summary
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
-Floats = NDArray[np.float64]
 
 #: Free entries of the precision up to which standard errors are computed: their information is this large squared.
 MOST_ENTRIES = 6_000

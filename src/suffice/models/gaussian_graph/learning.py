@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import choice
 from suffice.errors import ConvergenceWarning, EstimateError, OptionError, listing, warn
 from suffice.fitting.control import Control, Outcome
@@ -25,8 +25,6 @@ from suffice.solvers.covariance_selection import (
     closed_form,
 )
 from suffice.solvers.registry import named, registered
-
-Floats = NDArray[np.float64]
 
 #: What a solver may leave of the objective, in nats a row, when rounding holds it off the maximum.
 UNTOLD = 1e-6

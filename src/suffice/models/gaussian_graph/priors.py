@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.answers import MomentSums
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.families.normal import Normal
 from suffice.families.normal_wishart import NormalWishart
 from suffice.families.wishart import Wishart
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import Ridge
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.answers import MomentSums
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, MergeError, OptionError, listing
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
@@ -25,8 +25,6 @@ from suffice.models.gaussian_graph.learning import Selection, learn
 from suffice.models.gaussian_graph.priors import Target, read_prior
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.statistics import Moments, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
 from suffice.models.glm.duality import duality_gap
@@ -20,8 +20,6 @@ from suffice.models.glm.solve import MOST_DENSE, Result, told_to_stop
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, Last
-
-Floats = NDArray[np.float64]
 
 #: Pairs of family and link whose log-likelihood is concave in the coefficients, wherever it is finite.
 CONCAVE = {

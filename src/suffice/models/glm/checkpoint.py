@@ -8,14 +8,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice import storage
+from suffice.array_types import Floats
 from suffice.errors import FileFormatError, OptionError, SufficeWarning
 from suffice.fitting.control import CHECKPOINT_SECONDS
 from suffice.models.glm.design import NamedParameters
-
-Floats = NDArray[np.float64]
 
 
 class Keeper:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
@@ -17,8 +17,6 @@ from suffice.models.glm.problem import RegressionProblem, totals
 from suffice.models.glm.rank import checked_sums
 from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
-
-Floats = NDArray[np.float64]
 
 
 class ConjugateRegression(GLMProblem):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, curvature_task, several_task
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
@@ -20,8 +20,6 @@ from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.solvers.information import LEAST_PIVOT, Information
 from suffice.solvers.irls import irls
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import (
     CoefficientLayout,
     RootCurvature,
@@ -32,7 +33,6 @@ from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 #: The links whose density is log-concave.
 LINKS = ("logit", "probit", "cloglog", "loglog")

@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import NotFittedError, OptionError
 from suffice.families.base import generator, take_states
@@ -38,8 +38,6 @@ from suffice.models.glm.results import (
 )
 from suffice.models.glm.task import GLMTask
 from suffice.options import own_options
-
-Floats = NDArray[np.float64]
 
 
 def _figure(name: str, words: str) -> Any:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
 from suffice.errors import FileFormatError, UnknownStateError
 from suffice.records import checked
 
-Floats = NDArray[np.float64]
 Codes = NDArray[Any]
 
 INTERCEPT = "intercept"

@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import double_double
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from suffice.array_types import Flags, Floats
 
 #: Constraints from which a linear programme has no variable for each of them.
 MANY = 5_000
@@ -43,10 +41,10 @@ class Separation:
 
     exists: bool | None
     direction: Floats | None = None
-    decided: Bools | None = None
+    decided: Flags | None = None
 
 
-def programme(rows: Floats, fixed: Bools) -> Separation:
+def programme(rows: Floats, fixed: Flags) -> Separation:
     """The direction that raises as many rows as any: ``rows d >= 0``, and ``rows d = 0`` where they are fixed.
 
     Directions add, so the best one raises every row that some direction raises. `exists` is True if there is no such
@@ -85,7 +83,7 @@ def _of_length_one(rows: Floats) -> Floats:
     return np.divide(rows, length, out=np.zeros_like(rows), where=length > 0.0)
 
 
-def _levelling(rows: Floats, focus: Bools, size: Floats) -> Floats:
+def _levelling(rows: Floats, focus: Flags, size: Floats) -> Floats:
     """Coordinates (k, r) in which the rows of the focus, each of length 1, point everywhere about as much.
 
     Whether a row rises depends neither on its length nor on coordinates, but what a tolerance hides does: columns with
@@ -113,7 +111,7 @@ def _product(rows: Floats, turn: Floats) -> Floats:
 # -- programmes --------------------------------------------------------------------------------------------------------
 
 
-def _all_at_once(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
+def _all_at_once(rows: Floats, fixed: Flags) -> tuple[Floats, Flags] | None:
     """Maximise sum t with ``rows d >= t``, ``0 <= t <= 1``: d and which rows it raises; None if that failed."""
     from scipy import optimize, sparse
 
@@ -139,7 +137,7 @@ def _all_at_once(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
     return answer.x[:k], raised
 
 
-def programme_of_many(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
+def programme_of_many(rows: Floats, fixed: Flags) -> tuple[Floats, Flags] | None:
     """The same for many rows, with a variable for each coefficient alone.
 
     A direction has the largest sum over rows that none has raised yet. Rows that the sum of all such directions leaves
@@ -212,7 +210,7 @@ def _whole(row: Floats) -> list[int]:
     return [top * (most // bottom) for top, bottom in parts]
 
 
-def _in_place(rows: Floats, size: Floats, level: Floats, direction: Floats, still: Bools) -> list[Fraction] | None:
+def _in_place(rows: Floats, size: Floats, level: Floats, direction: Floats, still: Flags) -> list[Fraction] | None:
     """The direction, moved so little that it leaves the `still` rows in place exactly; None if that is much work.
 
     As many of these rows as are independent, to rounding, are solved for as many coefficients; `size` (k,) has the size

@@ -18,11 +18,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.glm.priors import CoefficientPenalties
 from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.irls import Last
-
-Floats = NDArray[np.float64]
 
 #: Steps in the coefficients without a prior.
 STEPS = 30

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import ConvergenceWarning
 from suffice.fitting.control import Control, Outcome, State, iterate
@@ -29,9 +29,6 @@ from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.separation import MOST_NUMBERS, dense_rows
 from suffice.models.glm.solve import Result, Search, solve, told_to_stop
 from suffice.solvers.irls import Last
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 #: The barrier is taken down by this factor, to this share of what it was.
 LOWER, LOWEST = 0.03, 1e-12
@@ -79,7 +76,7 @@ class EdgeRows:
         """Whether a point is inside."""
         return bool((self.room(beta) > 0.0).all()) and math.isfinite(self.evaluate(beta)[0])
 
-    def near(self, beta: Floats) -> Bools:
+    def near(self, beta: Floats) -> Flags:
         """Which of them (e,) may be there."""
         return np.asarray(self.room(beta) <= ON_EDGE * max(float(np.abs(self.eta(beta)).mean()), 1e-300))
 

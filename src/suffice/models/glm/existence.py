@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, RowLaw
@@ -28,8 +28,6 @@ from suffice.models.glm.priors import CoefficientPenalties
 from suffice.models.glm.problem import Largest, RegressionProblem, deviance_of
 from suffice.models.glm.separation import MOST_NUMBERS, Separation, dense_rows, find_separation, programme
 from suffice.models.glm.solve import Result
-
-Floats = NDArray[np.float64]
 
 #: Every row falls for ever at both ends. Gaussian: ``-(y - eta)^2``. Gamma, with mean m: ``-log m - y / m`` falls for
 #: m to 0 and to infinity, and every link here takes the ends of its range to these. Inverse Gaussian with eta = m^-2:

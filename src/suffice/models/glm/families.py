@@ -6,18 +6,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import logistic_rows
 from suffice.models.glm.coefficients import Coefficients
-from suffice.models.glm.family import Bools, Family, Totals
+from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.links import Link
 from suffice.models.glm.response import log_choices
 
-Floats = NDArray[np.float64]
 
-
-def _positive(y: Floats) -> Bools:
+def _positive(y: Floats) -> Flags:
     return np.isfinite(y) & (y > 0.0)
 
 
@@ -69,7 +67,7 @@ class PoissonFamily(Family):
     links = ("log", "identity", "sqrt")
     support = "counts: 0, 1, 2, ..."
 
-    def allowed(self, y: Floats) -> Bools:
+    def allowed(self, y: Floats) -> Flags:
         """Counts."""
         return np.asarray(np.isfinite(y) & (y >= 0.0) & (y == np.floor(y)))
 
@@ -187,7 +185,7 @@ class GammaFamily(Family):
     free_dispersion = True
     support = "positive numbers"
 
-    def allowed(self, y: Floats) -> Bools:
+    def allowed(self, y: Floats) -> Flags:
         """Positive."""
         return _positive(y)
 
@@ -295,7 +293,7 @@ class BinomialFamily(Family):
     links = ("logit", "probit", "cloglog", "loglog", "log", "identity")
     support = "0 and 1, two labels, or successes and failures"
 
-    def allowed(self, y: Floats) -> Bools:
+    def allowed(self, y: Floats) -> Flags:
         """Shares."""
         return np.isfinite(y) & (y >= 0.0) & (y <= 1.0)
 

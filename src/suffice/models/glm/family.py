@@ -12,17 +12,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.errors import DataError, OptionError
 from suffice.families.base import take_states
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.design import DesignRows
 from suffice.models.glm.links import Link, find_link
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
 
 #: What a response is: numbers, successes out of trials, labels, ordered labels, or several numbers a row.
 ResponseKind = Literal["numbers", "shares", "labels", "ordered", "vectors"]
@@ -104,7 +100,7 @@ class Family(ResponseFamily):
     #: Whether the log-likelihood is concave in the linear predictor under every link that the family takes.
     log_concave: ClassVar[bool] = False
 
-    def allowed(self, y: Floats) -> Bools:
+    def allowed(self, y: Floats) -> Flags:
         """Whether each y lies in the support."""
         return np.isfinite(y)
 

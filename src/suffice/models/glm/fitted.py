@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import read_only
 from suffice.errors import FileFormatError, NotFittedError
 from suffice.models.glm.coefficients import Coefficients
@@ -22,8 +23,6 @@ from suffice.solvers.information import Information
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-
-Floats = NDArray[np.float64]
 
 
 _NONE = np.zeros(0)

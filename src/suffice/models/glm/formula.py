@@ -15,11 +15,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import DataError, FileFormatError, OptionError, UnknownStateError, require
-
-Floats = NDArray[np.float64]
 
 INTERCEPT = "Intercept"
 

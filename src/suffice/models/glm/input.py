@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable, state_key
 from suffice.engines.linear_predictor import RowBlock, reduce_rows
 from suffice.engines.workers import with_one_blas_thread
@@ -27,7 +28,6 @@ from suffice.sources.tally import summarize_source
 from suffice.sources.weights import check_weights
 from suffice.statistics import Counts
 
-Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
@@ -27,9 +27,6 @@ from suffice.models.glm.separation import IN_PLACE, Separation, find_separation,
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.models.glm.solve import Result
 from suffice.solvers.irls import irls
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class SoftmaxRegression(IteratedRegression):
@@ -86,7 +83,7 @@ class SoftmaxRegression(IteratedRegression):
             return _kept_in_place(problem, self.penalties, self.counts)
         return find_separation(problem, "labels", result)
 
-    def left_by(self, problem: RegressionProblem, decided: Bools) -> RegressionProblem | None:
+    def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem | None:
         """Rows whose label is decided have no weight."""
         assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
@@ -109,7 +106,7 @@ class SoftmaxRegression(IteratedRegression):
         """Whether no row loses against another label."""
         return separates(problem, "labels", direction)
 
-    def decided(self, problem: RegressionProblem, direction: Floats) -> Bools | None:
+    def decided(self, problem: RegressionProblem, direction: Floats) -> Flags | None:
         """Rows of which all other labels have lost."""
         if self.penalties.any or not is_small(problem, problem.outputs):
             return None

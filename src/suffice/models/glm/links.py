@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
-
-Floats = NDArray[np.float64]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear_predictor, transpose_product, weighted
 from suffice.errors import EstimateError, FileFormatError, SufficeError
 from suffice.families.normal_wishart import NormalWishart
@@ -31,7 +32,6 @@ from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.records import fields_of
 from suffice.solvers.penalties import pull_of
 
-Floats = NDArray[np.float64]
 #: The two sides of the score equations of some rows, for each predictor (n, m).
 Sides = Callable[[RowBlock], tuple[Floats, Floats]]
 

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.families.exponential_family import ExponentialFamily
 from suffice.models.glm.coefficients import Coefficients
-from suffice.models.glm.family import Bools, Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.links import Link
-
-Floats = NDArray[np.float64]
 
 
 def _each(values: Floats, function: Callable[[Floats], Any]) -> Floats:
@@ -69,7 +67,7 @@ class NaturalFamily(Family):
         """The natural link."""
         return NaturalLink(self.distribution) if name == self.canonical else super().link(name)
 
-    def allowed(self, y: Floats) -> Bools:
+    def allowed(self, y: Floats) -> Flags:
         """Where the base measure is positive."""
         return np.isfinite(self.distribution.log_base_measure(y))
 

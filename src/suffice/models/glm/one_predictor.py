@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.errors import EstimateError
 from suffice.families.base import as_numbers
 from suffice.models.glm.certificate import CONCAVE, nothing_left
@@ -42,9 +42,6 @@ from suffice.models.glm.squares import (
     solve_squares,
 )
 from suffice.solvers.irls import Last
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 #: Rounds of coefficients and dispersion, each given the other.
 ROUNDS = 100
@@ -327,7 +324,7 @@ class PredictorSearch(IteratedRegression):
             problem, self.design, problem.law.family, self.link, self.penalties, self.sums.mean, known
         )
 
-    def left_by(self, problem: RegressionProblem, decided: Bools) -> RegressionProblem | None:
+    def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem | None:
         """Rows that are decided may have any linear predictor, which is why they must not be there at all."""
         assert isinstance(problem.rows, RowsInMemory)
         block, left = problem.rows.block, ~decided

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import linear_predictor, transpose_product, weighted
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.base import as_numbers
@@ -23,8 +23,6 @@ from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
 from suffice.solvers.information import Information
 from suffice.solvers.online import step_sizes
-
-Floats = NDArray[np.float64]
 
 
 class OnlineRegression(GLMProblem):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import RowBlock, linear_predictor
 from suffice.errors import EstimateError, listing
 from suffice.fitting.control import Control
@@ -39,9 +39,6 @@ from suffice.models.glm.separation import (
 )
 from suffice.models.glm.solve import Result
 from suffice.solvers.irls import irls
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 #: Labels beyond which a response is taken for a number: each has a threshold.
 MOST_LABELS = 1_000
@@ -166,7 +163,7 @@ class OrderedRegression(IteratedRegression):
         rest = self.left_by(problem, separation.decided)
         return rest, self.run_solver(rest, start, "irls")
 
-    def left_by(self, problem: RegressionProblem, decided: Bools) -> RegressionProblem:
+    def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem:
         """Rows without the ends that are decided (2, n), upper and lower ones."""
         assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
@@ -179,7 +176,7 @@ class OrderedRegression(IteratedRegression):
         worst, far = _moves(problem, direction)
         return far > 0.0 and worst <= RAY
 
-    def decided(self, problem: RegressionProblem, direction: Floats) -> Bools | None:
+    def decided(self, problem: RegressionProblem, direction: Floats) -> Flags | None:
         """Upper and lower ends (2, n) that move away."""
         if not is_small(problem, 2):
             return None

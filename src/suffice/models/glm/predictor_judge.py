@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.fitting.report import Certificate
 from suffice.models.glm.certificate import (
     CONCAVE,
@@ -27,9 +27,6 @@ from suffice.models.glm.separation import IN_PLACE, is_small, moved_by, separate
 from suffice.models.glm.size import RUNNING_SIZE
 from suffice.models.glm.solve import Result
 from suffice.models.glm.squares import Squares, is_doubtful, least_spread, read_squares, rounding_of_y
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class OnePredictor(PredictorSearch):
@@ -68,7 +65,7 @@ class OnePredictor(PredictorSearch):
         zero = np.zeros(problem.width)
         return asked.answer(point_of(problem, zero)).exists is False
 
-    def decided(self, problem: RegressionProblem, direction: Floats) -> Bools | None:
+    def decided(self, problem: RegressionProblem, direction: Floats) -> Flags | None:
         """Rows that move, but those that a direction of other responses or a prior leaves in the fit."""
         asked = self._question(problem)
         if asked.pair not in RISING or self.penalties.any or not is_small(problem):

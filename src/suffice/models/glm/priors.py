@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.families.linear_gaussian_prior import LinearGaussianPrior
@@ -20,8 +21,6 @@ from suffice.families.normal import Normal
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.models.glm.design import Design
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

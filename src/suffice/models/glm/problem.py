@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import (
     CoefficientLayout,
     Law,
@@ -39,7 +40,6 @@ from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
 
-Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.fitting.contract import Inputs
 from suffice.fitting.control import Control
@@ -18,8 +18,6 @@ from suffice.models.glm.priors import ahead_of
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rows import RegressionData, read_rows
 from suffice.solvers.irls import irls
-
-Floats = NDArray[np.float64]
 
 #: Steps of the search for one end of an interval.
 _STEPS = 60

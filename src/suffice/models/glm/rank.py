@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.models.glm.design import Design
@@ -15,8 +14,6 @@ from suffice.models.glm.problem import RegressionProblem, ResponseSums, response
 from suffice.models.glm.sample import MANY_ROWS, spread_rows
 from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large
 from suffice.models.glm.squares import is_doubtful
-
-Floats = NDArray[np.float64]
 
 #: Columns beyond which their products are not made to compare them.
 MOST_COLUMNS = 6_000

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.errors import SufficeError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
@@ -35,8 +35,6 @@ from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.separation import Separation, sentences
 from suffice.models.glm.solve import Result, Search, choose, joined, solve
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 #: A regression of the same rows with other options.
 Factory = Callable[[FitOptions, RegressionData], "GLMProblem"]
 
@@ -144,7 +142,7 @@ class IteratedRegression(GLMProblem):
         """Whether the maximum is attained, by what is known at a result."""
 
     @abstractmethod
-    def left_by(self, problem: RegressionProblem, decided: Bools) -> RegressionProblem | None:
+    def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem | None:
         """The problem of the rows that a separating direction leaves; None where it leaves none."""
 
     @abstractmethod
@@ -313,7 +311,7 @@ class IteratedRegression(GLMProblem):
         """Whether no row falls along a direction, and some rise, by more than rounding."""
 
     @abstractmethod
-    def decided(self, problem: RegressionProblem, direction: Floats) -> Bools | None:
+    def decided(self, problem: RegressionProblem, direction: Floats) -> Flags | None:
         """The rows that a direction decides, where these leave the fit of the others; else None."""
 
     def values(self, measured: Ended, fitted: GLMFitted) -> tuple[float, float]:

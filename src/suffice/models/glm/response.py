@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable, as_python, sort_states, state_key
 from suffice.errors import DataError, EstimateError, MissingValueError, listing
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.columns import Column, code_dtype
 from suffice.sources.opening import any_column
 from suffice.sources.states import Translation, resolve_states
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

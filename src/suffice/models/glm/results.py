@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import NotFittedError, OptionError, listing
 from suffice.families.matrix_regression_law import MatrixRegressionLaw
 from suffice.families.multivariate_normal import MultivariateNormal
@@ -19,8 +19,6 @@ from suffice.fitting.report import Report
 
 if TYPE_CHECKING:
     from suffice.models.glm.fitted import GLMFitted
-
-Floats = NDArray[np.float64]
 
 
 class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):

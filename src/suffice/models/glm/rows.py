@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import DataError, MissingValueError, OptionError
@@ -42,8 +42,6 @@ from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
 from suffice.sources.columns import Column
 from suffice.sources.memory import MemorySource
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

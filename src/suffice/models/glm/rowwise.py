@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import DesignRows
@@ -23,7 +23,6 @@ from suffice.models.glm.rows import formula_response, read_response
 if TYPE_CHECKING:
     from suffice.models.glm.fitted import GLMFitted
 
-Floats = NDArray[np.float64]
 
 #: Rows whose design is made at a time.
 _ROWS = 4_096

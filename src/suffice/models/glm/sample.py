@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock, linear_predictor, weighted_sum
 from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
 from suffice.fitting.control import Control, Outcome, State
@@ -23,8 +24,6 @@ from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, SHORT, Last, irls
-
-Floats = NDArray[np.float64]
 
 #: Rows from which some of them go ahead of the fit of all.
 MANY_ROWS = 100_000

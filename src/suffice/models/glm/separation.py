@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import RowBlock, linear_predictor
 from suffice.models.glm.design import Design, NamedParameters
 from suffice.models.glm.directions import Separation as Separation
@@ -23,9 +24,6 @@ from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import Largest, RegressionProblem, largest_move
 from suffice.models.glm.solve import Result
 from suffice.solvers.information import Information
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 #: A Newton step whose share of every row's slope is at most this rules a separating direction out; any number below 1
 #: does in exact arithmetic.
@@ -44,7 +42,7 @@ IN_PLACE = 1e-7
 MOST_COLUMNS = 2_000
 
 
-def sides(y: Floats, kind: str) -> tuple[Floats, Bools]:
+def sides(y: Floats, kind: str) -> tuple[Floats, Flags]:
     """The sign (n,) that x'd must have, and whether the row fixes it at 0."""
     if kind == "binomial":
         return np.where(y >= 1.0, 1.0, -1.0), (y > 0.0) & (y < 1.0)
@@ -137,7 +135,7 @@ def dense_rows(problem: RegressionProblem, part: RowBlock) -> Floats:
     return np.concatenate(blocks, axis=1)
 
 
-def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Bools, outputs: int) -> Separation:
+def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Flags, outputs: int) -> Separation:
     """Labels: a row of label c must not lose against any other label j."""
     labels = codes[kept]
     stacked = _against_others(matrix[kept], labels, outputs)
@@ -217,7 +215,7 @@ def is_small(problem: RegressionProblem, constraints: int = 1) -> bool:
     return isinstance(rows, RowsInMemory) and rows.rows * problem.size * constraints <= MOST_NUMBERS
 
 
-def _constraints(problem: RegressionProblem, kind: str, part: RowBlock) -> tuple[Floats, Bools]:
+def _constraints(problem: RegressionProblem, kind: str, part: RowBlock) -> tuple[Floats, Flags]:
     """Rows (c, m k) that no separating direction lowers, of some rows with weight, and which of them stay in place."""
     matrix = dense_rows(problem, part)
     if problem.kept is not None:

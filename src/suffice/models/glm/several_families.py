@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.base import take_states
 from suffice.models.glm.coefficients import Coefficients
@@ -17,8 +17,6 @@ from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.links import find_link
 from suffice.models.glm.softmax import softmax
-
-Floats = NDArray[np.float64]
 
 
 def _drawn_labels(fitted: Coefficients, shares: Floats, rng: np.random.Generator) -> Any:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear_predictor, weighted_sum
 from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.models.glm.links import Link
-
-Floats = NDArray[np.float64]
 
 #: A size from which the counts cannot be told from Poisson counts.
 POISSON = 1e8

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from suffice.array_types import Floats
 
 
 def softmax(eta: Floats) -> Floats:

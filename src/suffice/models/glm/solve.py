@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock, root_task
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
@@ -22,8 +23,6 @@ from suffice.solvers.irls import Last, irls
 from suffice.solvers.online import corrected_ascent
 from suffice.solvers.penalties import LaplacePenalty
 from suffice.solvers.registry import Objective, Solver, named, registered
-
-Floats = NDArray[np.float64]
 
 #: Coefficients beyond which the information is not made: its square would not fit, nor its cube be affordable.
 MOST_DENSE = 6_000

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice import double_double
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import moments_task
 from suffice.errors import EstimateError
 from suffice.families.orthogonal import orthogonalised
@@ -27,8 +27,6 @@ from suffice.models.glm.problem import RegressionProblem, ResponseSums
 from suffice.models.glm.solve import Result, refuse_response
 from suffice.solvers.information import Information
 from suffice.solvers.irls import Last
-
-Floats = NDArray[np.float64]
 
 #: A pivot of the information, columns scaled to length 1, below which the rows in float64 lose digits.
 DOUBTFUL = 1e-3

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock, linear_predictor, weighted
 from suffice.errors import EstimateError, OptionError
 from suffice.families.normal_wishart import NormalWishart
@@ -32,8 +32,6 @@ from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.solve import refuse_response
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING
-
-Floats = NDArray[np.float64]
 
 #: Rounds of coefficients and covariance, each given the other.
 ROUNDS = 500

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.gibbs import GibbsChains
 from suffice.errors import ConvergenceWarning, warn
 from suffice.fitting.control import Control, Outcome
@@ -24,8 +24,6 @@ from suffice.models.graph_crf.sampling import GibbsLabels, slope_by_chains
 from suffice.models.graph_crf.stochastic import GraphStochastic
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.stochastic import stochastic_ascent
-
-Floats = NDArray[np.float64]
 
 #: Random labellings that measure the spread of the features.
 LABELLINGS = 100

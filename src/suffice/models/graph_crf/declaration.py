@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.graph_crf.decoding import GraphDecoder
@@ -16,8 +14,6 @@ from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, NODES
 from suffice.models.graph_crf.task import GraphCRFTask, check_options
 from suffice.options import own_options
-
-Floats = NDArray[np.float64]
 
 
 class GraphCRF(ConditionalField):

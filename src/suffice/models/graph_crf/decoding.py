@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from suffice.array_types import RandomState
+from suffice.array_types import Floats, Ints, RandomState
 from suffice.engines.tempering import climbed
 from suffice.errors import SamplingWarning, warn
 from suffice.families.base import generator
@@ -20,9 +19,6 @@ from suffice.models.graph_crf.inference import GraphBeliefs, GraphInference, nod
 from suffice.models.graph_crf.objective import Engine
 from suffice.models.graph_crf.sampling import GibbsLabels, SampledMarginals, SampledNodes, exact_draws, sampled_nodes
 from suffice.models.graph_crf.structure import CliqueStructure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Sweeps of Gibbs sampling before labels of a wide graph are taken as draws.
 BURN_IN = 200

@@ -12,9 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.checks import choice
 from suffice.errors import DataError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 #: Steps (down, right) from a pixel to its later neighbours, by how many neighbours a pixel has.
 NEIGHBOURS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
 

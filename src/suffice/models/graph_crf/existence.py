@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.models.conditional_field.existence import SeparableLabels
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.graph_crf.decoding import best_codes, label_scores
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import Engine, GraphObjective
 from suffice.models.graph_crf.structure import CliqueStructure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class SeparableGraphs(SeparableLabels):

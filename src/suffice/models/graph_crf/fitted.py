@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.errors import FileFormatError, OptionError, SizeError
 from suffice.models.conditional_field.fitted import FieldFitted, read_weights
 from suffice.models.graph_crf.decoding import GraphDecoder
@@ -18,8 +16,6 @@ from suffice.models.graph_crf.structure import CliqueStructure, make_structure
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.errors import DataError, MissingValueError, listing
 from suffice.models.conditional_field.labels import LARGEST, counted, too_large
 from suffice.models.graph_crf.example import GraphExample, members_and_features
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What messages call the things that have labels, and the places of their labels.
 EXAMPLES = ("example", "node")

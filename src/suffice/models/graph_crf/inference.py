@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.chain import Chains, chains_from_logs
 from suffice.engines.loopy import LoopyBeliefs
 from suffice.engines.tree_batches import TreeBatch
@@ -20,9 +21,6 @@ from suffice.engines.workers import worker_count
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.routes import PathSteps, Routes, ShapeGroup, steps_of
 from suffice.models.graph_crf.structure import CliqueStructure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Evaluations to expect of a fit, for the choice between NumPy and compiled loops.
 EVALUATIONS = 100

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.checks import choice, whole_number
 from suffice.errors import SizeError
 from suffice.models.conditional_field.objective import FieldObjective
@@ -21,9 +21,6 @@ from suffice.models.graph_crf.inference import EVALUATIONS, GraphInference, node
 from suffice.models.graph_crf.pseudo import PseudoLikelihood
 from suffice.models.graph_crf.routes import Routes, everything, routes_of
 from suffice.models.graph_crf.structure import CliqueStructure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What `inference` may be.
 METHODS = ("auto", "exact", "pseudo-likelihood", "loopy", "gibbs")

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.structure import CliqueStructure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class PseudoLikelihood:

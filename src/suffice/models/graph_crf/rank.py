@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.conditional_field.rank import FeatureRank, numerical_rank, rank_of_draws
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.structure import CliqueStructure
 from suffice.models.graph_crf.templates import Template
-
-Floats = NDArray[np.float64]
 
 
 def graph_rank(structure: CliqueStructure, graphs: Graphs | None) -> FeatureRank:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Ints
 from suffice.engines.junction_tree import TreePlan
 from suffice.models.conditional_field.labels import counted
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.shapes import Paths, paths_of, plan_of
 from suffice.models.graph_crf.structure import CliqueStructure
 
-Ints = NDArray[np.int64]
 Scope = tuple[int, ...]
 
 

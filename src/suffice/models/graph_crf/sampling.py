@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.chain_means import ChainMeans
 from suffice.engines.gibbs import GibbsChains, GibbsSampler
 from suffice.engines.tempering import Lengths, Replicas, fresh_means
@@ -18,9 +19,6 @@ from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import GraphInference, Union, unary_scores
 from suffice.models.graph_crf.objective import GraphObjective
 from suffice.models.graph_crf.structure import CliqueStructure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Annealing: the first and the last temperature, how many there are, sweeps at each, and chains.
 HOT, COLD, TEMPERATURES, SWEEPS, CHAINS = 2.0, 0.05, 30, 3, 6

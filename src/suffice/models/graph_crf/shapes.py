@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Ints
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.plans import CELLS, Kept
 from suffice.errors import SizeError
 
-Ints = NDArray[np.int64]
 Scope = tuple[int, ...]
 
 #: Shapes whose junction trees are kept for later calls.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan
 from suffice.models.graph_crf.decoding import best_codes
@@ -16,9 +16,6 @@ from suffice.models.graph_crf.inference import GraphInference, nodes_of, unary_s
 from suffice.models.graph_crf.objective import Engine, GraphObjective
 from suffice.models.graph_crf.sampling import GibbsLabels, exact_draws
 from suffice.models.graph_crf.structure import CliqueStructure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Samplers of minibatches that are kept.
 KEPT = 256

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.errors import DataError
 from suffice.models.graph_crf.graphs import EDGES, NODES, Graphs
 from suffice.models.graph_crf.templates import Template, make_template
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

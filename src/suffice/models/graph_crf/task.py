@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.checks import choice, whole_number
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, listing
@@ -32,8 +33,6 @@ from suffice.models.graph_crf.stochastic import GraphStochastic
 from suffice.models.graph_crf.structure import CliqueStructure, make_structure
 from suffice.models.graph_crf.templates import FORMS
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 GraphData = FieldData[Graphs]
 
 EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")

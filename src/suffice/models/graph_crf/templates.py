@@ -13,11 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, SizeError, listing
-
-Floats = NDArray[np.float64]
 
 #: Ways in which the weights of a template may depend on labels.
 FORMS = ("full", "symmetric", "equal")

@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, warn
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome
@@ -32,8 +32,6 @@ from suffice.models.hidden_markov.standard_errors import (
 )
 from suffice.models.hidden_markov.start import Start
 from suffice.solvers.fixed_point import largest_change
-
-Floats = NDArray[np.float64]
 
 #: Options that do not change what is fitted.
 LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})

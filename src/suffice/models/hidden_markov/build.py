@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families.base import Distribution
@@ -33,8 +33,6 @@ from suffice.models.hidden_markov.emissions.reals import as_reals, called, centr
 from suffice.models.hidden_markov.emissions.registry import Columns, EmissionOptions, kind_for, register_emission
 from suffice.models.hidden_markov.priors import is_number, pseudo_counts, split_prior
 from suffice.sources.sequences import code_states
-
-Floats = NDArray[np.float64]
 
 
 def emission_of(

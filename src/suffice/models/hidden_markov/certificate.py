@@ -16,16 +16,14 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
 from suffice.models.hidden_markov.emissions.contract import UNUSED
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
 from suffice.models.hidden_markov.learning import ChainRows, Learner
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.models.hidden_markov.stationary_start import objective
-
-Floats = NDArray[np.float64]
 
 SLOPE_UNIT = "nats per unit of the logarithm of a first-state or transition probability"
 #: Rounding of a sum of logarithms, in units of the size of its terms.

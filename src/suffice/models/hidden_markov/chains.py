@@ -7,12 +7,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.chain import Chains
 from suffice.models.hidden_markov.emissions.contract import Data, Emission
 from suffice.models.hidden_markov.parameters import ChainParameters
 from suffice.sources.sequences import Sequences
-
-Floats = NDArray[np.float64]
 
 #: What was seen: the arrays of the emission, with the weights of sequences and the codes of states that are known.
 Observed: TypeAlias = Sequences[Data]

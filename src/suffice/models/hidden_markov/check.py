@@ -7,14 +7,12 @@ differs there is added to the gap that all of the data show.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
-
-Floats = NDArray[np.float64]
 
 #: Steps that are computed again.
 MOST = 2_000

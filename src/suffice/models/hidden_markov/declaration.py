@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.checks import choice, weights_of, whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
@@ -39,8 +40,6 @@ from suffice.sources.sequences import FormOptions, SequenceForm
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-
-Floats = NDArray[np.float64]
 
 
 class HiddenMarkovModel(Estimator):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import choice
 from suffice.domain import is_gap, sort_states
 from suffice.engines.chain import Chains
@@ -21,7 +22,6 @@ from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import Opened, check_possible
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 T = TypeVar("T")
 

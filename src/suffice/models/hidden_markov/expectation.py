@@ -12,15 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.models.hidden_markov.chains import CALLS, Observed, chains
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.models.hidden_markov.segments import LONG, Segments
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

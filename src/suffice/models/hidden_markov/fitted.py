@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import read_only, whole_number
 from suffice.errors import FileFormatError, OptionError
 from suffice.families.base import as_floats, generator, take_states
@@ -24,8 +25,6 @@ from suffice.sources.sequences import FormOptions, SequenceForm, is_table
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing
 from suffice.sources.sequences import (
@@ -21,7 +22,6 @@ from suffice.sources.sequences import (
     table_columns,
 )
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 V = TypeVar("V", covariant=True)
 

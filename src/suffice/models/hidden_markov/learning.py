@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
 from suffice.families.categoricals import Categoricals
 from suffice.models.hidden_markov.chains import Observed
@@ -19,8 +20,6 @@ from suffice.models.hidden_markov.parameters import ChainParameters, Statistics,
 from suffice.models.hidden_markov.priors import PARTS, is_number, pseudo_counts, split_prior
 from suffice.models.hidden_markov.stationary_start import maximise_stationary
 from suffice.models.hidden_markov.structure import ChainStructure, read_fixed, read_tied
-
-Floats = NDArray[np.float64]
 
 #: Expected steps below which a state is reported as unused.
 UNUSED_STEPS = 1e-3

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.errors import EstimateError, FileFormatError
 from suffice.fitting.report import CountedRows, MatchedStatistics, largest_and_even
@@ -16,8 +15,6 @@ from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.learning import ChainRows, Learner
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.models.hidden_markov.standard_errors import constant_errors
-
-Floats = NDArray[np.float64]
 
 #: Statistics that are shown.
 MOST = 4_000

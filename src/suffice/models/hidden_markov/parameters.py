@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import read_only
 from suffice.errors import FileFormatError
 from suffice.models.hidden_markov.emissions import contract
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
 from suffice.families.dirichlet import Dirichlet
 from suffice.options import doubles
-
-Floats = NDArray[np.float64]
 
 PARTS = ("initial", "transitions", "emissions")
 #: Pseudo-counts whose sums are numbers.

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.families.categoricals import Categoricals
-
-Floats = NDArray[np.float64]
 
 
 def normalised(counts: Floats, before: Floats, least: float) -> Floats:

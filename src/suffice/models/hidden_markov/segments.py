@@ -12,16 +12,14 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.chain import Chains
 from suffice.engines.chain_blocks import map_blocks
 from suffice.engines.chain_messages import filtered, read_backwards
 from suffice.models.hidden_markov.chains import CALLS, Observed, chains
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.parameters import ChainParameters
-
-Floats = NDArray[np.float64]
 
 #: Numbers (steps times states) above which a sequence is cut, and those of a segment.
 LONG = 1 << 26

@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.em.identifiability import Spectrum
 from suffice.models.em.information import ObservedInformation
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
-
-Floats = NDArray[np.float64]
 
 #: Steps of the differences of the score, and of the expected log-likelihood, which costs no pass over the data.
 STEP = 1e-4

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.models.em.restarts import first_best
 from suffice.models.hidden_markov.chains import Observed
@@ -15,8 +16,6 @@ from suffice.models.hidden_markov.emissions.contract import Data, Emission, alik
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.learning import Learner, counted
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
-
-Floats = NDArray[np.float64]
 
 #: Tries of a run, the EM steps of each, and the steps of the sequences that they look at.
 TRIES = 8

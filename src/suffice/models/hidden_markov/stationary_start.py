@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.hidden_markov.parameters import stationary
-
-Floats = NDArray[np.float64]
 
 
 def objective(transitions: Floats, first: Floats, counts: Floats) -> tuple[float, Floats]:

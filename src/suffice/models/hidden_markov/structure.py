@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
 from suffice.models.hidden_markov.priors import PARTS
 from suffice.options import doubles
-
-Floats = NDArray[np.float64]
 
 TOPOLOGIES = (None, "left-right", "linear")
 

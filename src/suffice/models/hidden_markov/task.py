@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import weights_of
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
@@ -33,7 +34,6 @@ from suffice.models.hidden_markov.parameters import Statistics
 from suffice.models.hidden_markov.start import Start, known_counts
 from suffice.sources.sequences import SequenceForm, Sequences
 
-Floats = NDArray[np.float64]
 States = tuple[Hashable, ...]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import NotFittedError, OptionError, listing
 from suffice.models.markov.number_checks import real_numbers
 from suffice.models.markov.structure import (
@@ -16,8 +16,6 @@ from suffice.models.markov.structure import (
     potts_terms,
 )
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
 
 #: The states of an Ising model by their coding.
 CODINGS: dict[str, tuple[int, int]] = {"spin": (-1, 1), "binary": (0, 1)}

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
 from suffice.models.markov.existence import WeightExistence
 from suffice.models.markov.family import LogLinearFamily
@@ -35,8 +35,6 @@ from suffice.solvers.newton import solve_truncated
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers.rank import inverse_and_flat
 from suffice.solvers.scaling import inner
-
-Floats = NDArray[np.float64]
 
 #: How exactly the equations of the Newton decrement are solved: it is an estimate.
 FORCING = 1e-2

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.answers import PatternTable
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.models.em.rows import has_missing
 from suffice.models.markov.contingency import joint_counts
@@ -25,7 +26,6 @@ from suffice.table import Table
 if TYPE_CHECKING:
     from suffice.models.markov.declaration import MarkovNetwork
 
-Floats = NDArray[np.float64]
 #: The joint states that occur (k, variables), codes in the order of the variables, and their counts (k,).
 Joint = tuple[NDArray[Any], Floats]
 

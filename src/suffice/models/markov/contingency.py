@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import Answer, CountTable
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable, is_gap, sort_states
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.tree_margins import margins_of_table
@@ -37,7 +38,6 @@ from suffice.solvers.margins import TOLERANCE
 from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table
 
-Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
 
 #: What tables call the sums over the states of a variable, in small letters.

@@ -6,10 +6,9 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from suffice.array_types import RandomState
+from suffice.array_types import Floats, RandomState
 from suffice.errors import MissingValueError, require
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.control import Control
@@ -25,8 +24,6 @@ from suffice.models.markov.specification import TOLERANCE, Specification
 from suffice.models.markov.structure import Term, grid_edges
 from suffice.models.markov.task import MarkovTask
 from suffice.options import own_options
-
-Floats = NDArray[np.float64]
 
 
 class MarkovNetwork(SummaryEstimator):

@@ -14,15 +14,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_rank import untold_weights
 from suffice.models.markov.feature_spread import feature_units, features_of, standardised
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.solvers.penalties import GaussianPenalty, Penalty
 from suffice.solvers.rank import inverse_and_flat
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 #: A feature, or cell, that varies by less than this beside others is as good as constant.
 STILL = 1e-10
@@ -72,7 +70,7 @@ def _errors_of(
 
 
 def weight_errors(
-    information: Floats, features: Bools, structural: Callable[[], Floats], spare: int | None = None
+    information: Floats, features: Flags, structural: Callable[[], Floats], spare: int | None = None
 ) -> Floats:
     """Standard errors (k,) from the information of all rows (k, k), its features in units of about their spread.
 
@@ -89,7 +87,7 @@ def weight_errors(
     return errors
 
 
-def _touched(directions: Floats) -> Bools:
+def _touched(directions: Floats) -> Flags:
     """Which weights take part in a space of directions, given by an orthonormal basis (k, f)."""
     return np.asarray(np.sqrt(np.sum(directions**2, axis=1)) > SHARE)
 

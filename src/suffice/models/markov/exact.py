@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreePlan
 from suffice.errors import EstimateError, OptionError
 from suffice.fitting.contract import Found, Judgement
@@ -30,8 +28,6 @@ from suffice.models.markov.matched import matched_means
 from suffice.models.markov.specification import MarkovData, Specification, warn_conflict
 from suffice.solvers.faces import MOST_CELLS, NoJointLawError
 from suffice.solvers.penalties import Penalty
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.markov.contingency import observed_margin
 from suffice.models.markov.existence_proof import shown_to_exist
 from suffice.models.markov.family import LogLinearFamily, Masks, limit_masks
@@ -18,8 +19,6 @@ from suffice.solvers.faces import MOST_CELLS, Face, smallest_face
 from suffice.solvers.local_faces import settled
 from suffice.solvers.penalties import Penalty
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 #: Parts of a direction below this share of its largest one are rounding of the linear programme.
 MOVES = 1e-9

@@ -22,12 +22,10 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreeMoments, TreePlan
 from suffice.models.markov.family import LogLinearFamily
-
-Floats = NDArray[np.float64]
 
 #: Most sweeps that are tried, and the most cells that one of them may pass over: a fit should not take twice as long.
 SWEEPS, WORK = 60, 5_000_000

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import JunctionTree, TreeMoments, TreePlan, plan_tree
 from suffice.engines.memory import in_words
 from suffice.engines.tree_covariance import TreeCovariance
@@ -17,7 +18,6 @@ from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import SizeError
 from suffice.models.markov.log_linear import ROUNDING, LogLinear
 
-Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
 #: Where a distribution is put on a face of the marginal polytope: scopes, with tables of 0 and minus infinity.
 Masks = Sequence[tuple[Names, Floats]]

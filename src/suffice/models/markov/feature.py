@@ -8,14 +8,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, state_key
 from suffice.errors import FileFormatError, OptionError, listing
 from suffice.models.markov.number_checks import check_size, real_numbers
 from suffice.table import Table
 
-Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
 
 

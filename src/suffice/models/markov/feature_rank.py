@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import listing
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import constant_features, features_of
@@ -24,7 +25,6 @@ from suffice.solvers.penalties import Penalty
 from suffice.solvers.rank import TOLERANCE as MATRIX_TOLERANCE
 from suffice.solvers.rank import matrix_rank, table_rank
 
-Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
 
 #: A part whose size is below this share of its feature is rounding.

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.log_linear import ROUNDING, Centres, LogLinear
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Names = tuple[Hashable, ...]
 
 #: A standard deviation below this share of the largest value of a feature, its centre taken off, is rounding.
@@ -40,7 +39,7 @@ class _Parts:
     value: Floats
     weight: NDArray[np.intp]
     scope: NDArray[np.intp]
-    whole: Bools
+    whole: Flags
 
     @classmethod
     def of(cls, model: LogLinear) -> _Parts:
@@ -91,7 +90,7 @@ def _part_ends(parts: _Parts) -> tuple[Floats, Floats]:
     return lowest, highest
 
 
-def at_ends(model: LogLinear, margins: Floats) -> tuple[Bools, Bools]:
+def at_ends(model: LogLinear, margins: Floats) -> tuple[Flags, Flags]:
     """Whether a feature always had its least value, or its largest one, on every place: two of (n_weights,).
 
     margins: observed shares of all cells (n_cells,). What was not observed has the share 0, so nothing is rounded.
@@ -160,7 +159,7 @@ def offsets(model: LogLinear) -> Floats:
     return totals
 
 
-def features_of(model: LogLinear) -> Bools:
+def features_of(model: LogLinear) -> Flags:
     """Which weights are those of features, and not of cells (n_weights,)."""
     is_feature = np.zeros(model.n_weights, np.bool_)
     for term, own in zip(model.terms, model.weight_slices, strict=True):
@@ -168,7 +167,7 @@ def features_of(model: LogLinear) -> Bools:
     return is_feature
 
 
-def constant_features(model: LogLinear) -> Bools:
+def constant_features(model: LogLinear) -> Flags:
     """Which weights belong to features with the same value in every joint state (n_weights,), rounding aside."""
     if model.is_tables:
         return np.zeros(model.n_weights, np.bool_)

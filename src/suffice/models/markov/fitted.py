@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import read_only
 from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan
@@ -39,7 +40,6 @@ from suffice.table import Table
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
-Floats = NDArray[np.float64]
 
 #: Cells of the largest joint table that is made on request.
 MOST_CELLS = 2**24

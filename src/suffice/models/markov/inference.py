@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.calibration import Calibration
 from suffice.engines.workers import worker_count
@@ -16,8 +17,6 @@ from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.evidence import check_possible, read_evidence
 from suffice.models.markov.family import LogLinearFamily
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
 
 
 class NetworkInference(Protocol):

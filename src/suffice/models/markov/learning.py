@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.markov.family import LogLinearFamily
@@ -34,8 +35,6 @@ from suffice.solvers.closed_form import closed_form
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers.registry import Objective, named, registered
 from suffice.solvers.scaling import inner
-
-Floats = NDArray[np.float64]
 
 #: How many nats a joint state off the face is put below those on it.
 TOWARDS_FACE = 100.0

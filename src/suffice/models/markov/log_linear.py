@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.plans import decompose_once
 from suffice.graphs.decomposition import Decomposition
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.structure import Term
 
-Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
 #: For each term what is taken off its values, one number for each of its places; none for tables.
 Centres = Sequence[Sequence[float]]

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.fitting.report import MatchedStatistics
 from suffice.solvers.penalties import Penalty, pull_of
-
-Floats = NDArray[np.float64]
 
 
 def matched_means(

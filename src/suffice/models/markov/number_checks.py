@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, SufficeError
 from suffice.families.base import as_numbers
-
-Floats = NDArray[np.float64]
 
 #: Squares of larger numbers, and of smaller ones, leave the range of float64.
 LARGEST, SMALLEST = 1e150, 1e-150

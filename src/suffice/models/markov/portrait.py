@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.fitting.portrait import (
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from suffice.models.markov.declaration import MarkovNetwork
     from suffice.models.markov.fitted import MarkovFitted
 
-Floats = NDArray[np.float64]
 
 #: Weights up to which a covariance of all features is made.
 MOST_WEIGHTS = 400

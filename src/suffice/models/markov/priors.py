@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.families.multivariate_normal import MultivariateNormal
@@ -12,8 +12,6 @@ from suffice.families.normal import Normal
 from suffice.models.markov.number_checks import SMALLEST, check_size
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
-
-Floats = NDArray[np.float64]
 
 
 def read_penalty(prior: object, k: int) -> Penalty | None:

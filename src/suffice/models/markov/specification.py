@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
@@ -32,8 +32,6 @@ from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.structure import Term, read_terms, term_edges, term_variables
 from suffice.solvers.penalties import LaplacePenalty, Penalty
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 #: With an approximate solver a junction tree of up to this many bytes is used all the same, for exact answers.
 EXACT_BYTES = 64_000_000

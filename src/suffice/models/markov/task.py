@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import Answer, PatternTable
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import (
     DataError,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from suffice.fitting.report import Report
     from suffice.sources.base import Source
 
-Floats = NDArray[np.float64]
 Ask = Callable[[Domain], tuple[Statistic, ...]]
 
 #: Up to this many variables are counted together, to be compared with the saturated model ...

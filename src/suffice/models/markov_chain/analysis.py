@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.models.markov_chain.fitted import MarkovChainFitted
 from suffice.models.markov_chain.input import Vocabulary
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def stationary(matrix: Floats) -> Floats:
@@ -37,7 +35,7 @@ def stationary(matrix: Floats) -> Floats:
     return np.asarray(shares / shares.sum())
 
 
-def classes(matrix: Floats) -> tuple[Integers, NDArray[np.bool_]]:
+def classes(matrix: Floats) -> tuple[Ints, NDArray[np.bool_]]:
     """The class of states that reach each other, for each state (n,), and whether each class is closed."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
@@ -76,7 +74,7 @@ def hitting(matrix: Floats, targets: NDArray[np.bool_]) -> Floats:
     return steps
 
 
-def period(matrix: Floats, members: Integers) -> int:
+def period(matrix: Floats, members: Ints) -> int:
     """The greatest common divisor of the lengths of all ways from a state of a class back to itself."""
     inside = matrix[np.ix_(members, members)] > 0
     depth = np.full(len(members), -1, np.int64)

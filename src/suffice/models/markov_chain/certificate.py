@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.ngram_tree import blocks, sums_by
 from suffice.families.categoricals import Categoricals
 from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
@@ -25,8 +26,6 @@ from suffice.models.markov_chain.input import Vocabulary
 from suffice.models.markov_chain.interpolation import WeightEvidence
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.rows import Histories, RowPrior, log_joint, responsibilities
-
-Floats = NDArray[np.float64]
 
 #: Most histories whose rows are added up, and most words of all of them together.
 _ROWS, _WORDS = 64, 200_000

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.checks import choice, whole_number
 from suffice.errors import OptionError
@@ -26,7 +25,6 @@ from suffice.table import Table
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
-Floats = NDArray[np.float64]
 
 _CHOICES: Mapping[str, tuple[Any, ...]] = {"estimate": (None, "mean", "map"), "unseen": ("uniform", "nan", "raise")}
 

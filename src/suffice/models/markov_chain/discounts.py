@@ -12,12 +12,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.ngram_tree import blocks, sums_by
 from suffice.models.markov_chain.distributions import BackoffDistribution, safe_log
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Katz, KneserNey
-
-Floats = NDArray[np.float64]
 
 #: Where counts do not determine discounts: what Kneser-Ney takes off runs that occur once, twice and more often.
 _USUAL = (0.5, 1.0, 1.5)

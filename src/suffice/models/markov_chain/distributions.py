@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.errors import FileFormatError
 from suffice.models.markov_chain.levels import Levels, at_places
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class NextState(Protocol):
@@ -38,7 +35,7 @@ class NextState(Protocol):
         """The runs that it is kept by; None for a table."""
         ...
 
-    def log_prob(self, windows: Integers) -> Floats:
+    def log_prob(self, windows: Ints) -> Floats:
         """Log probability of the last word of each window given the others (m,); -inf, never NaN."""
         ...
 
@@ -53,7 +50,7 @@ def safe_log(values: Any) -> Floats:
         return np.asarray(np.log(np.asarray(values, dtype=np.float64)))
 
 
-def row(law: NextState, history: Integers) -> Floats:
+def row(law: NextState, history: Ints) -> Floats:
     """Probabilities of every word after one history (order,)."""
     windows = np.empty((law.card, law.order + 1), np.int64)
     windows[:, :-1] = history
@@ -90,7 +87,7 @@ class BackoffDistribution(_OverLevels):
     log_weight: tuple[Floats, ...]
     first: Floats | None = None
 
-    def log_prob(self, windows: Integers) -> Floats:
+    def log_prob(self, windows: Ints) -> Floats:
         """By the longest run that has a probability, and the weights of the histories that have not."""
         past, word = windows[:, :-1], windows[:, -1]
         known = (word >= 0) & (word < self.card)
@@ -143,7 +140,7 @@ class MixtureDistribution(_OverLevels):
     means: Floats
     first: Floats | None = None
 
-    def log_prob(self, windows: Integers) -> Floats:
+    def log_prob(self, windows: Ints) -> Floats:
         """From the counts of the whole history and the means of the components."""
         past, word = windows[:, :-1], windows[:, -1]
         known = (word >= 0) & (word < self.card)
@@ -213,7 +210,7 @@ class TableDistribution:
     def levels(self) -> None:
         """A table keeps no runs."""
 
-    def log_prob(self, windows: Integers) -> Floats:
+    def log_prob(self, windows: Ints) -> Floats:
         """By look-up."""
         past, word = windows[:, 0], windows[:, 1]
         known = (word >= 0) & (word < self.card) & (past >= 0) & (past <= self.card)
@@ -240,7 +237,7 @@ def distribution_from_plain(plain: Mapping[str, Any]) -> NextState:
     return distribution
 
 
-def whole_history(past: Integers, card: int) -> Integers:
+def whole_history(past: Ints, card: int) -> Ints:
     """Words that the history of each past (m, order) has, the start mark among them: less than order at the start."""
     marks = (past == card).sum(axis=1)
     return np.asarray(past.shape[1] - np.maximum(marks - 1, 0))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, FileFormatError, OptionError, SizeError
 from suffice.families.dirichlet import Dirichlet
@@ -35,8 +36,6 @@ from suffice.table import Table
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Cells up to which tables over all histories are made.
 MOST_CELLS = 2**24
@@ -88,7 +87,7 @@ class MarkovChainFitted:
 
     # -- probabilities -----------------------------------------------------------------------------------------------
 
-    def history_codes(self, history: Any) -> Integers:
+    def history_codes(self, history: Any) -> Ints:
         """Numbers (order,) of a history, oldest first, padded with the start mark."""
         words = self.words
         order = self.distribution.order
@@ -146,7 +145,7 @@ class MarkovChainFitted:
         variables = [Variable.discrete(axis, words.words if axis != "to" else words.states) for axis in axes]
         return Table(Domain(variables), values)
 
-    def _histories(self) -> Integers:
+    def _histories(self) -> Ints:
         """Numbers of every history of words (histories, order); too many are an error."""
         words = self.words
         order = self.distribution.order
@@ -335,7 +334,7 @@ class MarkovChainFitted:
 
     # -- likelihoods -------------------------------------------------------------------------------------------------
 
-    def windows(self, summary: Summary) -> tuple[Integers, Floats]:
+    def windows(self, summary: Summary) -> tuple[Ints, Floats]:
         """The windows (m, order + 1) that a summary counts, in numbers of words, and their weights (m,)."""
         words = self.words
         layout = WindowLayout(self.distribution.order, words.start, words.end, None)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.ngram_tree import sums_by
 from suffice.errors import EstimateError
 from suffice.families.gamma_function import log_gamma_ratio, rest_curvature, rest_slope
@@ -23,9 +23,6 @@ from suffice.fitting.control import Control, Outcome
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.rows import Histories, RowPrior, log_joint, responsibilities
 from suffice.solvers.fixed_point import FixedPoint, fixed_point
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Pseudo-counts below this are not told from none, and above this multiple of the largest row from infinitely many.
 LEAST, MOST = 1e-10, 1e5

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Codes, Floats, Ints
 from suffice.checks import weights_of
 from suffice.domain import Variable, sort_states, state_key
 from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError
@@ -20,10 +21,6 @@ from suffice.sources import open_source
 from suffice.sources.ngrams import WindowLayout, are_texts, count_sequences, count_stream, count_text, read_lines
 from suffice.sources.sequences import SequenceForm, Sequences, is_table
 from suffice.statistics import Summary
-
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _HELD = "held out: "
 
@@ -169,7 +166,7 @@ class Vocabulary:
     def _find(self, state: Hashable) -> int | None:
         return self.variable.find(state) if self._texts is None else self._texts.get(state)
 
-    def places(self, states: Iterable[Hashable]) -> Integers:
+    def places(self, states: Iterable[Hashable]) -> Ints:
         """Numbers of words; those not known are the unknown word, or -1."""
         rest = None if self.unknown is None else self._find(self.unknown)
         if rest is None:
@@ -253,7 +250,7 @@ def windows_of(summary: Summary, layout: WindowLayout, words: Vocabulary) -> tup
     return windows, values
 
 
-def held_out_of(summary: Summary, layout: WindowLayout, words: Vocabulary) -> tuple[Integers, Floats] | None:
+def held_out_of(summary: Summary, layout: WindowLayout, words: Vocabulary) -> tuple[Ints, Floats] | None:
     """Windows of what is held out, or None."""
     beside = replace(layout, prefix=_HELD)
     if beside.question not in summary.answers:

@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.ngram_tree import sums_by
 from suffice.errors import DataError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.markov_chain.distributions import BackoffDistribution, safe_log
 from suffice.models.markov_chain.levels import Level, Levels, at_places
 from suffice.models.markov_chain.smoothing import Interpolation
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Share of a total below which what is left of it is rounding.
 NOTHING = 1e-12
@@ -37,7 +34,7 @@ class WeightEvidence:
     own: Floats
     shorter: Floats
     number: Floats
-    bucket: Integers
+    bucket: Ints
     buckets: int
 
     def used(self) -> WeightEvidence:
@@ -76,7 +73,7 @@ class WeightEvidence:
         return np.where(total > 0, self._sums(self.number * part) / np.where(total > 0, total, 1.0), weights)
 
     @property
-    def silent(self) -> Integers:
+    def silent(self) -> Ints:
         """Buckets about whose weight no event says anything: by both histories it is as probable."""
         return np.flatnonzero(self._sums(self.number * (self.own != self.shorter)) == 0)
 
@@ -158,7 +155,7 @@ def evidence_at(
     weights: tuple[Floats, ...],
     *,
     bounded: bool,
-    held_out: tuple[Integers, Floats] | None,
+    held_out: tuple[Ints, Floats] | None,
 ) -> tuple[WeightEvidence, ...]:
     """The events that decide about each level of weights, where the weights of the shorter histories are these."""
     evidence = []
@@ -178,7 +175,7 @@ def _events(
     shorter: BackoffDistribution,
     *,
     bounded: bool,
-    held_out: tuple[Integers, Floats] | None,
+    held_out: tuple[Ints, Floats] | None,
 ) -> WeightEvidence:
     """The events that decide about the weights of histories of n - 1 words, left out or held out."""
     if options.weight == "deleted":
@@ -188,7 +185,7 @@ def _events(
 
 
 def _undetermined(
-    evidence: WeightEvidence, weights: Floats, used: Integers, length: int, options: Interpolation
+    evidence: WeightEvidence, weights: Floats, used: Ints, length: int, options: Interpolation
 ) -> list[str]:
     """What to say of weights in use that no event determines."""
     dark = np.intersect1d(evidence.silent, used).tolist()
@@ -216,7 +213,7 @@ def _n_buckets(options: Interpolation) -> int:
     return 1 if options.buckets is None else len(options.buckets) + 1
 
 
-def _buckets(total: Floats, options: Interpolation) -> Integers:
+def _buckets(total: Floats, options: Interpolation) -> Ints:
     """The bucket of each history: how many limits its number has passed."""
     if options.buckets is None:
         return np.zeros(len(total), np.int64)
@@ -245,7 +242,7 @@ def _deleted(
     )
 
 
-def _own_without(levels: Levels, m: int, run: Integers, taken: Floats) -> tuple[Floats, Floats]:
+def _own_without(levels: Levels, m: int, run: Ints, taken: Floats) -> tuple[Floats, Floats]:
     """Probabilities of runs of level m by their own history, and its counts, after so much of each was taken out."""
     level = levels.levels[m - 1]
     total = levels.totals(m)[level.history[run]]
@@ -254,7 +251,7 @@ def _own_without(levels: Levels, m: int, run: Integers, taken: Floats) -> tuple[
     return np.divide(rest, left, out=np.zeros(len(run)), where=left > 0), left
 
 
-def _background_without(levels: Levels, options: Interpolation, lower: Floats, word: Integers, taken: Floats) -> Floats:
+def _background_without(levels: Levels, options: Interpolation, lower: Floats, word: Ints, taken: Floats) -> Floats:
     """The law of a word alone after so much of it was taken out; one that is given does not change."""
     if options.background != "unigram":
         return lower[word]
@@ -269,9 +266,9 @@ def _held_out(
     levels: Levels,
     n: int,
     shorter: BackoffDistribution,
-    bucket: Integers,
+    bucket: Ints,
     options: Interpolation,
-    held_out: tuple[Integers, Floats] | None,
+    held_out: tuple[Ints, Floats] | None,
     *,
     bounded: bool,
 ) -> WeightEvidence:
@@ -297,7 +294,7 @@ def _held_out(
     return WeightEvidence(counts / total[context], lower, number, bucket[context], _n_buckets(options))
 
 
-def _shorter_log_prob(law: BackoffDistribution, windows: Integers, n: int) -> Floats:
+def _shorter_log_prob(law: BackoffDistribution, windows: Ints, n: int) -> Floats:
     """Log probabilities by histories of n - 2 words."""
     if n == 2:
         return law.log_p[0][windows[:, -1]]

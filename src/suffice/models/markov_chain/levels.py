@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.ngram_tree import link_runs, starts_of, sums_by
 from suffice.errors import FileFormatError
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Places = NDArray[Any]
 
 
@@ -66,7 +65,7 @@ class Levels:
         above = [1, *(len(level) for level in self.levels[:-1])]
         return [starts_of(level.history, size) for level, size in zip(self.levels, above, strict=True)]
 
-    def find(self, n: int, history: Integers, word: NDArray[Any]) -> Integers:
+    def find(self, n: int, history: Ints, word: NDArray[Any]) -> Ints:
         """Places in level n of runs by history and word; -1 for one that is not there or has no history."""
         words, starts = self.levels[n - 1].word, self._starts[n - 1]
         if len(words) == 0:
@@ -81,7 +80,7 @@ class Levels:
         run = np.minimum(low, len(words) - 1)
         return np.where((low < end) & (words[run] == word) & (history >= 0), run, -1)
 
-    def contexts(self, past: NDArray[Any]) -> list[Integers]:
+    def contexts(self, past: NDArray[Any]) -> list[Ints]:
         """Places of the last n words of each past (m, order), for n = 0 to `order`; -1 for one that is not there.
 
         A past whose last n words hold two start marks is not there: a run begins with one at most.
@@ -112,7 +111,7 @@ class Levels:
             begins.append(begins[-1][level.history])
         return begins
 
-    def words(self, n: int) -> Integers:
+    def words(self, n: int) -> Ints:
         """The runs of level n, spelled out (m, n)."""
         spelled = np.empty((len(self.levels[n - 1]), n), np.int64)
         run = np.arange(len(spelled))
@@ -131,7 +130,7 @@ class Levels:
         """The levels that hold events: histories at the start of a sequence are shorter than the order."""
         return range(min(2, self.order + 1), self.order + 2)
 
-    def events(self) -> tuple[Integers, Floats]:
+    def events(self) -> tuple[Ints, Floats]:
         """The counted windows (m, order + 1) with start marks before the first word, and their counts."""
         windows, counts = [], []
         for n in self.event_levels:

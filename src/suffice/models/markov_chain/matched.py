@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.fitting.report import CountedRows, MatchedStatistics, largest_and_even
 from suffice.models.markov_chain.distributions import NextState
 from suffice.models.markov_chain.input import Vocabulary
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.rows import RowPrior
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Cells up to which every cell of a row that was met is told of; of more, those that were counted.
 MOST = 4_000
@@ -70,7 +67,7 @@ def rows_with_prior(levels: Levels, words: Vocabulary, prior: RowPrior) -> list[
     return [CountedRows(tuple(names), seen[kept], alpha[kept])] if len(kept) else []
 
 
-def _distinct(histories: Integers) -> tuple[Integers, Integers]:
+def _distinct(histories: Ints) -> tuple[Ints, Ints]:
     """Each history once, and the number of each among them; a chain of order 0 has one."""
     if histories.shape[1] == 0:
         return histories[:1], np.zeros(len(histories), np.int64)
@@ -78,9 +75,7 @@ def _distinct(histories: Integers) -> tuple[Integers, Integers]:
     return distinct, number.reshape(-1)
 
 
-def _pull(
-    prior: RowPrior, histories: Integers, word: Integers, shares: Floats, estimate: str, card: int
-) -> Floats | None:
+def _pull(prior: RowPrior, histories: Ints, word: Ints, shares: Floats, estimate: str, card: int) -> Floats | None:
     """What pseudo-counts add to a count; None for a mixture of rows, which adds something else to each."""
     if len(prior.alphas) > 1 and not prior.each:
         return None
@@ -88,6 +83,6 @@ def _pull(
     return np.asarray(added[np.arange(len(word)), word] - added.sum(axis=1) * shares)
 
 
-def _called(history: Integers, word: int, words: Vocabulary, card: int) -> str:
+def _called(history: Ints, word: int, words: Vocabulary, card: int) -> str:
     before = " ".join(str(words.states[code]) for code in history.tolist() if code < card)
     return f"{before or 'start'} → {words.states[word]}" if len(history) else str(words.states[word])

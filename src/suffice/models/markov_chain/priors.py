@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
 from suffice.families.base import as_array, as_floats
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.models.markov_chain.input import Vocabulary
 from suffice.models.markov_chain.rows import RowPrior
-
-Floats = NDArray[np.float64]
 
 _PARTS = ("initial", "transitions")
 #: Pseudo-counts whose sums, and the log-gamma functions of those, are numbers.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.errors import EstimateError
 from suffice.families.categoricals import Categoricals
 from suffice.families.dirichlet_mixture import DirichletMixture
@@ -22,9 +22,6 @@ from suffice.models.markov_chain.distributions import (
     safe_log,
 )
 from suffice.models.markov_chain.levels import Levels
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +36,7 @@ class RowPrior:
     first: Floats | None
     each: bool = False
 
-    def of(self, histories: Integers, card: int) -> Floats:
+    def of(self, histories: Ints, card: int) -> Floats:
         """The pseudo-counts (n, card) of the rows after some histories (n, order); 0 where there are none."""
         first = (histories == card).all(axis=1) & (histories.shape[1] > 0)
         alpha = np.zeros((len(histories), card))
@@ -51,7 +48,7 @@ class RowPrior:
             alpha[first] = self.first
         return alpha
 
-    def added(self, histories: Integers, card: int, estimate: str) -> Floats:
+    def added(self, histories: Ints, card: int, estimate: str) -> Floats:
         """What pseudo-counts add to the counts of rows (n, card): one less where the mode is taken."""
         alpha = self.of(histories, card)
         return np.where(alpha.any(axis=1, keepdims=True), alpha - (1.0 if estimate == "map" else 0.0), 0.0)
@@ -61,8 +58,8 @@ class RowPrior:
 class Histories:
     """The rows of counts: for each history with its own row, its level and its run there, and the total of its row."""
 
-    level: Integers
-    run: Integers
+    level: Ints
+    run: Ints
     total: Floats
 
     @classmethod
@@ -80,7 +77,7 @@ class Histories:
             parts.append((np.full(len(runs), n, np.int64), runs, total[runs]))
         return cls(*(np.concatenate([part[field] for part in parts]) for field in range(3)))
 
-    def cells(self, levels: Levels) -> tuple[Integers, Integers, Floats]:
+    def cells(self, levels: Levels) -> tuple[Ints, Ints, Floats]:
         """Row, word and count of every cell in use of these rows."""
         rows, words, counts = [], [], []
         for n in range(1, levels.order + 1):

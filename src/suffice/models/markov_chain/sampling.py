@@ -6,15 +6,13 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Ints
 from suffice.checks import whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.models.markov_chain.distributions import row
 from suffice.models.markov_chain.fitted import MarkovChainFitted
-
-Integers = NDArray[np.int64]
 
 #: Steps after which a sample of a chain with bounds is cut.
 MOST_STEPS = 1000
@@ -46,7 +44,7 @@ def sample_sequences(
     return drawn
 
 
-def _draw(chain: MarkovChainFitted, past: Integers, rng: np.random.Generator) -> Integers:
+def _draw(chain: MarkovChainFitted, past: Ints, rng: np.random.Generator) -> Ints:
     """One next word for each past; equal pasts share their row."""
     if past.shape[1] == 0:
         past = np.zeros((len(past), 1), np.int64)
@@ -64,6 +62,6 @@ def _draw(chain: MarkovChainFitted, past: Integers, rng: np.random.Generator) ->
     return drawn
 
 
-def _named(chain: MarkovChainFitted, history: Integers) -> list[Hashable]:
+def _named(chain: MarkovChainFitted, history: Ints) -> list[Hashable]:
     words = chain.words
     return [words.start if code == words.card else words.states[code] for code in history.tolist()]

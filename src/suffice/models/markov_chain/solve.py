@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
 from suffice.families.base import as_floats
 from suffice.families.dirichlet import Dirichlet
@@ -34,8 +34,6 @@ from suffice.models.markov_chain.rows import (
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
 from suffice.sources.ngrams import WindowLayout
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from suffice.checks import choice
 from suffice.domain import Domain, Variable, as_python
 from suffice.errors import EstimateError, OptionError, listing
@@ -28,8 +25,6 @@ from suffice.models.markov_chain.solve import ChainOptions, SolvedChain, log_evi
 from suffice.sources.ngrams import WindowLayout, check_marks
 from suffice.sources.sequences import SequenceForm
 from suffice.statistics import Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 _BY_NAME: Mapping[str, Smoothing] = {
     "deleted": Interpolation("deleted"),

@@ -9,9 +9,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.answers import Answer
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import ConditionalGaussian
 from suffice.engines.conditional_gaussian_rows import RowGroup, solve_rows
@@ -21,8 +21,6 @@ from suffice.models.bayesian.em.table_expectation import TablePlans, counted
 from suffice.models.em.latent import Expected
 from suffice.models.em.rows import ObservedRows
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 #: ObservedRows that are solved at a time.
 BLOCK = 2048

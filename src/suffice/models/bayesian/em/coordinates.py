@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.bayesian.nodes.regression_objective import RegressionObjective
 from suffice.statistics import Counts, Summary
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode
     from suffice.models.bayesian.nodes.table import TableNode
 
-Floats = NDArray[np.float64]
 Units = Mapping[Hashable, tuple[float, float]]
 #: Standard errors (n,) of n functions whose slopes (n, size) in the coordinates are given.
 ErrorsOf = Callable[[Floats], Floats]

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreePlan, plan_tree
 
-Floats = NDArray[np.float64]
 Scope = tuple[Hashable, ...]
 Codes = Mapping[Hashable, NDArray[np.int32]]
 

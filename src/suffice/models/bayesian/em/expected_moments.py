@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from suffice import double_double
 from suffice.answers import MomentSums
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.grouped_answers import MomentsByTable
 from suffice.records import set_fields
 from suffice.statistics import Moments, MomentsBy
-
-Floats = NDArray[np.float64]
 
 
 def block_moments(values: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:

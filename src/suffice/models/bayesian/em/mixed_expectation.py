@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import Answer
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import LIMIT
 from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
@@ -28,7 +29,6 @@ from suffice.models.bayesian.em.expected_moments import ExpectedMoments, block_m
 from suffice.models.bayesian.em.table_expectation import counted
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
-Floats = NDArray[np.float64]
 Columns = Mapping[Any, NDArray[Any]]
 
 LOG_2PI = math.log(2 * math.pi)

@@ -13,8 +13,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
@@ -51,7 +51,6 @@ from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import ObservedRows, read_rows
 from suffice.statistics import Statistic, Summary
 
-Floats = NDArray[np.float64]
 Nodes = dict[Hashable, Any]
 
 #: How a report names what EM makes of the estimates of nodes: the posterior mean of complete rows as M-step climbs to a

@@ -14,15 +14,13 @@ from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.report import Curvature
 from suffice.models.bayesian.em.coordinates import Coordinates, Units
 from suffice.models.em.identifiability import Spectrum, curvature
 from suffice.models.em.information import ObservedInformation
 from suffice.statistics import Summary
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import Answer
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import counted
@@ -22,7 +23,6 @@ from suffice.models.em.rows import ObservedRows, batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import Counts, Moments, MomentsBy, Statistic, Summary
 
-Floats = NDArray[np.float64]
 Columns = Mapping[Any, NDArray[Any]]
 
 #: Concentration of the random rows of tables: far from equal, and no probability near 0.

@@ -11,12 +11,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import SizeError
 from suffice.models.bayesian.nodes.contract import DiscreteNode
-
-Floats = NDArray[np.float64]
 
 #: Parameters that differ by less, in units of the largest, are the same.
 ALIKE = 1e-6

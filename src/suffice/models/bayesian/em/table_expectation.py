@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import Answer, CountTable, PatternTable
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.junction_tree import JunctionTree, TreePlan, plan_tree
 from suffice.errors import OptionError
 from suffice.models.em.counts import ExpectedCounts
 from suffice.statistics import Counts, Patterns, Statistic, Summary
 
-Floats = NDArray[np.float64]
 Nodes = Mapping[Hashable, Any]
 Scope = tuple[Hashable, ...]
 

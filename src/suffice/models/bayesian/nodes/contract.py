@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.records import record, replace
 from suffice.table import Table
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
     from suffice.statistics import Statistic, Summary
 
-Floats = NDArray[np.float64]
 Columns = Mapping[Any, NDArray[Any]]
 #: Why nodes learned by EM have no posterior.
 NO_POSTERIOR = (

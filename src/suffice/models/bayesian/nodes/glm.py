@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import MOST_AXES, Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.fitting.report import Report
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
     from suffice.models.glm.fitted import GLMFitted
 
-Floats = NDArray[np.float64]
 
 #: Cells of a table that is still written out.
 MOST_CELLS = 2**24

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing
 from suffice.models.bayesian.nodes.contract import NodeKind, NodeLearner, NodeOptions
 from suffice.models.bayesian.nodes.glm import GLMNode, check_fits, n_shapes
 from suffice.models.bayesian.nodes.glm_rows import design_of
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice import storage
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError, SufficeError, listing
 from suffice.fitting.report import Certificate, Report
@@ -20,8 +20,6 @@ from suffice.statistics import Statistic, Summary
 if TYPE_CHECKING:
     from suffice.models.glm.design import Design
     from suffice.models.glm.fitted import GLMFitted
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.statistics import CompleteRows, Counts, Statistic, Summary
 
 if TYPE_CHECKING:
     from suffice.models.glm.design import Design, DesignRows
-
-Floats = NDArray[np.float64]
 
 
 def question_of(domain: Domain) -> Statistic:

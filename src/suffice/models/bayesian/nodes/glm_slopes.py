@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.fitting.report import in_standard_errors
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.glm_rows import rows_of, table_of
@@ -20,7 +20,6 @@ from suffice.statistics import Summary
 if TYPE_CHECKING:
     from suffice.models.bayesian.nodes.glm import GLMNode
 
-Floats = NDArray[np.float64]
 
 #: Rows whose design is made at a time.
 ROWS = 4_096

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Codes, Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, FileFormatError, OptionError, listing
 from suffice.families.conjugate import tails
@@ -19,7 +20,7 @@ from suffice.families.regression_law import PseudoRows, RegressionLaw, variance_
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
 from suffice.models.bayesian.nodes.posterior import RegressionPosteriors, RowPosteriors
 from suffice.models.bayesian.nodes.regression_objective import RegressionObjective, finite
-from suffice.models.bayesian.nodes.regressions import Codes, Floats, Regressions, named
+from suffice.models.bayesian.nodes.regressions import Regressions, named
 from suffice.records import checked
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 from suffice.table import Table

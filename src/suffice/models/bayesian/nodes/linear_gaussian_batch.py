@@ -13,13 +13,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.families.regression import Products, least_squares
 from suffice.models.bayesian.nodes.contract import Figures, largest
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior, LinearGaussianLearner, maximum, posterior
 from suffice.models.bayesian.nodes.lookup import numbers_alike
-from suffice.models.bayesian.nodes.regression_objective import Floats, RegressionObjective, finite
+from suffice.models.bayesian.nodes.regression_objective import RegressionObjective, finite
 from suffice.statistics import Moments, Summary
 
 T = TypeVar("T")

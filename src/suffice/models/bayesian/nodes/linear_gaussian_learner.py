@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Codes, Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.families.linear_gaussian_prior import LinearGaussianPrior
@@ -20,7 +21,6 @@ from suffice.families.regression import EXACT_COLUMNS, LeastSquares, Products, l
 from suffice.families.regression_law import PseudoRows
 from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode, products_of, statistic_of
-from suffice.models.bayesian.nodes.regressions import Codes, Floats
 from suffice.statistics import Statistic, Summary
 
 #: Configurations named in a warning.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import MOST_AXES, Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.fitting.report import in_standard_errors
@@ -36,7 +37,6 @@ from suffice.table import Table
 if TYPE_CHECKING:
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
 
-Floats = NDArray[np.float64]
 
 #: Cells of a table that is still written out.
 MOST_CELLS = 2**24

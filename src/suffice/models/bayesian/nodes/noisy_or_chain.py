@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.statistics import Counts, Summary
 
-Floats = NDArray[np.float64]
 Scope = tuple[Hashable, ...]
 
 #: A node with more parents enters the junction tree as a chain of small tables.

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.models.bayesian.nodes.contract import NodeLearner
@@ -17,8 +18,6 @@ from suffice.models.bayesian.nodes.noisy_or_chain import ChainCounts, chain_scop
 from suffice.models.bayesian.nodes.noisy_or_trials import Trials
 from suffice.solvers.nonnegative import newton_nonnegative
 from suffice.statistics import Counts, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 #: An eigenvalue of the information, in units of its diagonal, below which a direction has no curvature.
 FLAT = 1e-11

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from suffice.array_types import Floats
 
 #: Rows of the design made at a time, and numbers of a design that is kept between steps.
 BLOCK_ROWS = 2**15

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.families.base import as_floats, generator
@@ -24,8 +25,6 @@ from suffice.families.regression_law import RegressionLaw, variance_quantiles, w
 from suffice.families.student import StudentT
 from suffice.models.bayesian.nodes.regressions import named
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.families.gamma_function import excess
 from suffice.families.regression import Products
 from suffice.families.regression_check import shares_to_fall
 from suffice.families.regression_law import PseudoRows
 from suffice.fitting.report import in_standard_errors
-
-Floats = NDArray[np.float64]
 
 LOG_2PI = math.log(2 * math.pi)
 #: What rounding may leave of a sum of products, as a share of its terms.

@@ -17,15 +17,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Codes, Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, SizeError, listing
 from suffice.families.base import as_floats
 from suffice.models.bayesian.nodes.contract import Columns, FittedNode
 from suffice.models.bayesian.nodes.lookup import row_positions
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 LOG_2PI = math.log(2 * math.pi)
 #: Arrays over all joint states of the discrete parents have at most this many numbers.

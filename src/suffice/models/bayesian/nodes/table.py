@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Codes, Floats
 from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from suffice.models.bayesian.nodes.posterior import DirichletTable
     from suffice.statistics import Summary
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 #: Cells of the largest table that is written out.
 MOST_CELLS = 2**24

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.bayesian.nodes.contract import Figures, largest
 from suffice.models.bayesian.nodes.lookup import numbers_alike
 from suffice.models.bayesian.nodes.table import TableNode
@@ -18,7 +18,6 @@ from suffice.models.bayesian.nodes.table_layout import FEW_CELLS, TableLayout, c
 from suffice.models.bayesian.nodes.table_objective import cell_losses, cell_slopes, steepest_cells, times_log
 from suffice.statistics import Counts
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 

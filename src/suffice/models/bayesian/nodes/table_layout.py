@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import CountTable
+from suffice.array_types import Floats
 from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import default_limit, in_words
 from suffice.errors import SizeError, listing
 from suffice.models.bayesian.nodes.lookup import numbers_alike
 from suffice.statistics import FamilyCounts, Summary
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 #: Tables of at most this many cells keep a row for every parent configuration.

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.answers import CountTable
+from suffice.array_types import Codes, Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, listing
 from suffice.models.bayesian.nodes.contract import NodeLearner
@@ -28,9 +28,6 @@ from suffice.models.bayesian.nodes.table_layout import (
     lay_out,
 )
 from suffice.statistics import Counts, Statistic, Summary
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)

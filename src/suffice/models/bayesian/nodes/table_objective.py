@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.families.gamma_function import excess
 from suffice.fitting.report import in_standard_errors
-
-Floats = NDArray[np.float64]
 
 #: What rounding may leave of a difference of counts, as a share of the counts of the row.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)

@@ -11,14 +11,12 @@ from collections.abc import Hashable, Mapping
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.calibration import Calibration
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.errors import EstimateError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import DiscreteNode
-
-Floats = NDArray[np.float64]
 
 #: Cells of the largest factor that is read row by row from a node.
 MOST_CELLS = 2**22

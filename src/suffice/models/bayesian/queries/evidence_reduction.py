@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.graphs.directed import ancestors, topological_order
@@ -24,9 +25,6 @@ from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.queries.tables import complete_rows, laws_by_state, log_prob_of_whole_rows
 from suffice.models.evidence import BY_SAMPLES, Evidence, Names, RowLaws, read_evidence
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -266,7 +264,7 @@ class ReducedInference:
                 probabilities[same] = self.query(list(scope), given).values
         return probabilities, possible
 
-    def _neighbours_known(self, columns: Columns, n: int, scope: tuple[Hashable, ...]) -> tuple[Bools, Any]:
+    def _neighbours_known(self, columns: Columns, n: int, scope: tuple[Hashable, ...]) -> tuple[Flags, Any]:
         """Rows in which all neighbours of a single target are known, and how they are answered."""
         target = scope[0]
         if len(scope) > 1 or target in columns:
@@ -278,7 +276,7 @@ class ReducedInference:
             nodes, part, size, self.domain[target]
         )
 
-    def _others_known(self, columns: Columns, n: int, scope: tuple[Hashable, ...]) -> tuple[Bools, Any]:
+    def _others_known(self, columns: Columns, n: int, scope: tuple[Hashable, ...]) -> tuple[Flags, Any]:
         """Rows that show the whole families of all generalised linear models, and how they are answered."""
         kept = self._relevant([*scope, *columns])
         others = [self.nodes[name] for name in kept if not self.nodes[name].is_exact]

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
 from suffice.models.evidence import Names, RowLaws, read_evidence
-
-Floats = NDArray[np.float64]
 
 
 class GaussianInference:

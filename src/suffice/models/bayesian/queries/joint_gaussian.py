@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.engines.gaussian import GaussianJoint, Regression, information_form
 from suffice.errors import DataError, EstimateError, require
 from suffice.models.evidence import Names
-
-Floats = NDArray[np.float64]
 
 #: A print shows at most this many variables.
 SHOWN = 20

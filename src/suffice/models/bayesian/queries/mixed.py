@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import ConditionalGaussian, MixedPosterior
 from suffice.engines.conditional_gaussian_rows import RowGroup, log_evidence, solve_rows
@@ -22,8 +23,6 @@ from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
 from suffice.models.evidence import BY_SAMPLES, Names, RowLaws, read_evidence
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
 
 #: Rows worked on at a time: each has numbers for every joint state of the discrete variables that real ones depend on.
 STEP = 2**14

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.mixtures import GaussianMixture
 from suffice.errors import EstimateError
 from suffice.models.bayesian.nodes.regressions import named
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
 
 
 class MixedDistribution:

@@ -7,13 +7,11 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.table import TableNode
-
-Floats = NDArray[np.float64]
 
 
 def without_observed(

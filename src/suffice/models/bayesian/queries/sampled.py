@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.importance import draw_flattened, draw_widened, share_of
 from suffice.engines.likelihood_weighting import Draws, draw_weighted
@@ -23,8 +24,6 @@ from suffice.errors import OptionError
 from suffice.graphs.directed import ancestors, topological_order
 from suffice.models.bayesian.queries.sampled_answers import SampledDistribution, SampledTable, possible_states
 from suffice.models.evidence import Evidence, Names, read_evidence
-
-Floats = NDArray[np.float64]
 
 
 class SampledInference:

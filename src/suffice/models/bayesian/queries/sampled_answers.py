@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import OptionError, SamplingWarning, listing, warn
 from suffice.fitting.report import distrust
 from suffice.models.evidence import Evidence, Names
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
 
 
 class SampledTable(Table):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.engines.calibration import Calibration
 from suffice.engines.junction_tree import JunctionTree, TreePlan, plan_tree
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from suffice.engines.registry import Planner
     from suffice.models.bayesian.queries.evidence_first import EvidenceFirst
 
-Floats = NDArray[np.float64]
 
 #: A calibrated tree of at most this size is kept for further questions about the same evidence.
 KEPT_BYTES = 2**26

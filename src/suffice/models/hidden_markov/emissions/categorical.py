@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Origin, Variable
 from suffice.engines.chain_statistics import counts_by_code
 from suffice.errors import OptionError, listing
@@ -16,7 +17,7 @@ from suffice.families.base import state_codes, take_states
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.families.categoricals import Categoricals
-from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.moments import of_rows as moments_of_rows
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows

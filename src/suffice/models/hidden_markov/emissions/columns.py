@@ -10,8 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import DataError, OptionError
-from suffice.models.hidden_markov.emissions.contract import Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.contract import Data, Emission, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.distributions import IndependentColumns
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.standing import Standing

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.models.hidden_markov.emissions.moments import UNUSED as UNUSED
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.standing import Standing
 
-Floats = NDArray[np.float64]
 #: Columns as an emission reads them: arrays whose first axis counts the steps.
 Data = tuple[NDArray[Any], ...]
 Parameters = dict[str, Floats]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import DataError, NotFittedError, OptionError
 from suffice.families.base import Distribution, Seed, as_probabilities, generator
 from suffice.families.bernoulli import Bernoulli
@@ -17,8 +18,6 @@ from suffice.models.hidden_markov.emissions.reals import as_reals
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

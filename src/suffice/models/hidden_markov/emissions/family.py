@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.base import Distribution
@@ -26,7 +27,6 @@ from suffice.models.hidden_markov.emissions.contract import (
     UNUSED,
     Data,
     Emission,
-    Floats,
     Parameters,
     Statistics,
     never_learned,

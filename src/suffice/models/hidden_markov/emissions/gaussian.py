@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.chain_statistics import diagonal_log_densities, diagonal_potentials, products_by_weight
 from suffice.errors import DataError, EstimateError
 from suffice.families.multivariate_normal import MultivariateNormal
@@ -18,7 +19,6 @@ from suffice.models.hidden_markov.emissions.contract import (
     UNUSED,
     Data,
     Emission,
-    Floats,
     Parameters,
     Statistics,
     never_learned,

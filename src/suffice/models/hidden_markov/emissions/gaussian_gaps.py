@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.families.gaussian import log_density
-
-Floats = NDArray[np.float64]
 
 
 def _patterns(x: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:

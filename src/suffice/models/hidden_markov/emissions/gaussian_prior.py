@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
-
-Floats = NDArray[np.float64]
 
 
 def check_prior(prior: Any, d: int, shape: str) -> None:

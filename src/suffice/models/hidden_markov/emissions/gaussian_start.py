@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.options import doubles
-
-Floats = NDArray[np.float64]
 
 #: Covariances that should be alike, and cells that should be 0, may differ by this share.
 ROUNDING = 1e-9

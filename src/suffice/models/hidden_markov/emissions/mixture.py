@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.families.categoricals import Categoricals
-from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.emissions.moments import MatchedPart, of_rows
 

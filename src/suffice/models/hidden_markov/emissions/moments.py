@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from suffice.array_types import Floats
 
 #: A state whose expected steps are below this number is unused.
 UNUSED = 1e-8

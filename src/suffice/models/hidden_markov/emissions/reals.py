@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import is_gap
 from suffice.errors import DataError
-
-Floats = NDArray[np.float64]
 
 #: Standard deviations and values whose squares, and the products of those, are no floats any more.
 SMALLEST, LARGEST = 1e-150, 1e150

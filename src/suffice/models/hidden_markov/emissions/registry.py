@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.models.hidden_markov.emissions.contract import Emission
 
-Floats = NDArray[np.float64]
 Columns = Sequence[NDArray[Any]]
 
 

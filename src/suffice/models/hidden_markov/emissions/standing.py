@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.families.gaussian import log_likelihood
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

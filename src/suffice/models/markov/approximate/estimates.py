@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from suffice.array_types import RandomState
 from suffice.engines.annealing import LogPartition, log_partition
 from suffice.errors import EstimateError, SamplingWarning, warn
@@ -22,7 +19,6 @@ from suffice.statistics import Summary
 if TYPE_CHECKING:
     from suffice.models.markov.fitted import MarkovFitted
 
-Floats = NDArray[np.float64]
 
 #: Annealed chains that estimate log Z.
 CHAINS = 128

@@ -7,12 +7,11 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import SizeError
 from suffice.models.markov.approximate.rows import model_sampler
 from suffice.models.markov.family import LogLinearFamily, Masks
 from suffice.models.markov.log_linear import LogLinear
-
-Floats = NDArray[np.float64]
 
 INSTEAD = (
     "This needs exact inference. Approximately: marginal, query and sample answer by Gibbs sampling with stated "

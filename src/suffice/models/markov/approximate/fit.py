@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.engines.chain_means import ChainMeans
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
@@ -42,8 +40,6 @@ from suffice.models.markov.learning import in_given_units
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

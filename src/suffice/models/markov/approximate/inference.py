@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.array_types import RandomState
+from suffice.array_types import Floats, RandomState
 from suffice.domain import Domain
 from suffice.engines.chain_means import ChainMeans, Functions
 from suffice.engines.gibbs import GibbsChains, GibbsSampler
@@ -24,8 +24,6 @@ from suffice.models.markov.approximate.family import INSTEAD, SampledFamily
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import model_sampler, model_scopes
 from suffice.table import Table
-
-Floats = NDArray[np.float64]
 
 #: Cells of the largest table that is estimated.
 MOST_CELLS = 2**14

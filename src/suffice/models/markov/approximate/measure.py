@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.annealing import log_partition
 from suffice.engines.chain_means import ChainMeans
 from suffice.engines.gibbs import GibbsChains
@@ -27,9 +28,6 @@ from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.penalties import GaussianPenalty
 from suffice.solvers.scaling import inner
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 #: Standard errors by which a slope may exceed the tolerance.
 SIGNIFICANT = 3.0

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.gibbs import GibbsChains, GibbsSampler
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
@@ -19,8 +20,6 @@ from suffice.models.markov.feature_spread import feature_units, standardised, va
 from suffice.models.markov.learning import in_given_units
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.penalties import GaussianPenalty, Penalty
-
-Floats = NDArray[np.float64]
 
 #: A variance counts for at least this share of that under the uniform distribution.
 LEAST_VARIANCE = 0.01

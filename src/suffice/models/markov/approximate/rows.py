@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import CountTable
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.engines.gibbs import MOST_STATES, GibbsSampler
 from suffice.errors import DataError, MissingValueError, OptionError, SizeError, listing
@@ -19,8 +20,6 @@ from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.structure import Term
 from suffice.sources.base import Batch, Source
 from suffice.statistics import Counts, Summary
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

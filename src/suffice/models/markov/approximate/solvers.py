@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.gibbs import GibbsChains
 from suffice.engines.loopy import LoopyBeliefs
 from suffice.engines.tempering import climbed
@@ -29,8 +30,6 @@ from suffice.solvers import gradient
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 from suffice.solvers.scaling import inner
 from suffice.solvers.stochastic import AscentSteps, NoisyGradient, stochastic_ascent
-
-Floats = NDArray[np.float64]
 
 #: Sites that show whether persistent chains mix, after how many draws at weights that stay put, and the share of their
 #: variance that lies between chains where they do not.

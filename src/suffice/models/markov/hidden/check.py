@@ -8,14 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import JunctionTree
 from suffice.models.em.rows import ObservedRows
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.penalties import Penalty
-
-Floats = NDArray[np.float64]
 
 #: ObservedRows that are solved at a time.
 BLOCK = 2048

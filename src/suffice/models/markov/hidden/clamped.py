@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.gibbs import GibbsChains
 from suffice.engines.junction_tree import plan_tree
 from suffice.errors import OptionError
@@ -44,8 +45,6 @@ from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
 from suffice.solvers.stochastic import AscentSteps, stochastic_ascent
-
-Floats = NDArray[np.float64]
 
 #: ObservedRows whose mass is summed at a time.
 BLOCK = 1024

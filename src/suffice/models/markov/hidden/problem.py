@@ -22,9 +22,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.answers import Answer, CountTable
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SufficeWarning, listing
@@ -54,8 +54,6 @@ from suffice.solvers.faces import MOST_CELLS
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.statistics import Counts, Statistic, Summary
-
-Floats = NDArray[np.float64]
 
 #: A whole M-step ends where its slope is below this share of the tolerance of EM; none is asked to be more exact.
 WHOLE, LEAST_SLOPE = 0.1, 1e-12

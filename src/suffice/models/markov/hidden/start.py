@@ -10,13 +10,11 @@ from collections.abc import Hashable, Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import constant_features, feature_units
 from suffice.models.markov.log_linear import LogLinear
-
-Floats = NDArray[np.float64]
 
 #: Log-potentials that differ by less are the same.
 ALIKE = 1e-6
