@@ -19,7 +19,7 @@ from suffice.models.hidden_markov.emissions.contract import UNUSED, Emission
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
 from suffice.models.hidden_markov.priors import PARTS, is_number, pseudo_counts, split_prior
 from suffice.models.hidden_markov.stationary_start import maximise_stationary
-from suffice.models.hidden_markov.structure import ChainStructure, read_fixed, read_tied
+from suffice.models.hidden_markov.structure import TransitionStructure, read_fixed, read_tied
 
 #: Expected steps below which a state is reported as unused.
 UNUSED_STEPS = 1e-3
@@ -54,7 +54,7 @@ class Learner:
     """
 
     emission: Emission
-    structure: ChainStructure
+    structure: TransitionStructure
     first: Floats
     pairs: Floats
     fixed: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class Learner:
         """As the options of a model with these states say."""
         prior, size, estimate = split_prior(options["prior"]), len(states), options["estimate"]
         given = options["emissions"]
-        structure = ChainStructure.read(options, size, None if given is None else emission.parameters_of(given))
+        structure = TransitionStructure.read(options, size, None if given is None else emission.parameters_of(given))
         return cls(
             emission,
             structure,

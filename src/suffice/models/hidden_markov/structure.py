@@ -20,7 +20,7 @@ TOPOLOGIES = (None, "left-right", "linear")
 
 
 @dataclass(frozen=True)
-class ChainStructure:
+class TransitionStructure:
     """What is given about a model, and what it forbids.
 
     `initial` (K,), `transitions` (K, K) and `emission` are start values, or None. `first` (K,) and `pairs` (K, K) say
@@ -34,7 +34,7 @@ class ChainStructure:
     pairs: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, options: Mapping[str, Any], size: int, emission: Parameters | None) -> ChainStructure:
+    def read(cls, options: Mapping[str, Any], size: int, emission: Parameters | None) -> TransitionStructure:
         """From the options of a model of so many states."""
         given = options["initial"]
         if isinstance(given, str) and given != "stationary":

@@ -1,6 +1,6 @@
 """How a Markov network reads data, and which problem it makes of them.
 
-ObservedRows are counted in one pass; a contingency table or margins become the counts that their rows would give. Where
+Rows are counted in one pass; a contingency table or margins become the counts that their rows would give. Where
 variables are hidden or values missing, the distinct rows are kept instead. Which solver is asked for, and what the data
 lack, makes one of four problems: exact learning, learning by sampling, EM, and chains that are held at rows.
 """
@@ -125,7 +125,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, given: Inputs, known: MarkovFitted | None, purpose: Purpose) -> MarkovData:
-        """ObservedRows, a contingency table, margins by clique or a `Summary`, as the statistics that the fit needs."""
+        """Rows, a contingency table, margins by clique or a `Summary`, as the statistics that the fit needs."""
         ask: Ask = lambda domain: self.asked(domain, known, purpose)  # noqa: E731
         data = self._read(given, known, purpose, ask)
         return replace(data, statistics=self.check(data.statistics, known, purpose))
@@ -193,7 +193,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         return MarkovData(data.statistics, data.passes, data.notes)
 
     def _of_sample(self, source: Source, known: MarkovFitted | None, purpose: Purpose) -> MarkovData:
-        """ObservedRows of many variables are read into memory as codes, and counted there."""
+        """Rows of many variables are read into memory as codes, and counted there."""
         domain, rows, count = read_rows(source, self.required(source.columns, known, purpose), self.spec.nodes)
         summary = summary_of_rows(domain, self.spec.terms, rows, count)
         return MarkovData(summary, max(source.passes, 1), sample=rows)
@@ -266,12 +266,12 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     # -- joining, leaving, keeping -----------------------------------------------------------------------------------
 
     def joined(self, earlier: SummaryData, later: SummaryData, keep: float) -> SummaryData:
-        """ObservedRows that were learned, weighted by `keep`, and rows that join them."""
+        """Rows that were learned, weighted by `keep`, and rows that join them."""
         first, second = self._alike(earlier.statistics, later.statistics)
         return replace(_markov_data(later), statistics=first * keep + second, sample=None)
 
     def without(self, earlier: SummaryData, leaving: SummaryData) -> SummaryData:
-        """ObservedRows that were learned, without those that leave."""
+        """Rows that were learned, without those that leave."""
         first, second = self._alike(earlier.statistics, leaving.statistics)
         return replace(_markov_data(leaving), statistics=first - second, sample=None)
 

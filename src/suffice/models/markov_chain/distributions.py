@@ -126,7 +126,7 @@ class BackoffDistribution(_OverLevels):
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureDistribution(_OverLevels):
+class LevelMixture(_OverLevels):
     """``p(w | h) = scale_h n(h, w) + sum_c share_hc mean_c(w)``: the posterior mean under a mixture of Dirichlet rows.
 
     `scale[n - 1]` (runs of level n,) and `share[n - 1]` (runs of level n, C) belong to runs as histories; `unseen` (C,)
@@ -175,7 +175,7 @@ class MixtureDistribution(_OverLevels):
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> MixtureDistribution:
+    def from_plain(cls, plain: Mapping[str, Any]) -> LevelMixture:
         """Rebuild from plain data."""
         levels = Levels.from_plain(plain["levels"])
         parts = len(plain["unseen"])
@@ -230,7 +230,7 @@ class TableDistribution:
 
 def distribution_from_plain(plain: Mapping[str, Any]) -> NextState:
     """The law that plain data describe."""
-    kinds: dict[str, Any] = {"backoff": BackoffDistribution, "mixture": MixtureDistribution, "table": TableDistribution}
+    kinds: dict[str, Any] = {"backoff": BackoffDistribution, "mixture": LevelMixture, "table": TableDistribution}
     if plain["kind"] not in kinds:
         raise FileFormatError(f"There is no law of the kind {plain['kind']!r}.")
     distribution: NextState = kinds[plain["kind"]].from_plain(plain)

@@ -17,7 +17,7 @@ from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.fitting.report import CountedRows
 from suffice.models.markov_chain.distributions import (
     BackoffDistribution,
-    MixtureDistribution,
+    LevelMixture,
     NextState,
     distribution_from_plain,
     row,
@@ -232,7 +232,7 @@ class MarkovChainFitted:
         if self.weights and all(len(weights) == 1 for weights in self.weights):
             each = [float(weights[0]) for weights in self.weights]
             return each[0] if len(each) == 1 else tuple(each)
-        if isinstance(self.distribution, MixtureDistribution):
+        if isinstance(self.distribution, LevelMixture):
             return self._weight_table(self._mixture_weights())
         if self.prior is not None:
             mass = self.prior.alphas.sum(axis=1)
@@ -253,7 +253,7 @@ class MarkovChainFitted:
 
     def _mixture_weights(self) -> Floats:
         law = self.distribution
-        assert isinstance(law, MixtureDistribution)
+        assert isinstance(law, LevelMixture)
         context = law.levels.contexts(self._histories())[law.order]
         share = at_places(law.share[-1], context, law.unseen)
         return np.asarray(share.sum(axis=1)).reshape((len(self.words.words),) * law.order)
@@ -307,7 +307,7 @@ class MarkovChainFitted:
 
         NaN for a history never seen, where nothing is smoothed.
         """
-        if self.smoothed or isinstance(self.distribution, MixtureDistribution) or self.estimate == "map":
+        if self.smoothed or isinstance(self.distribution, LevelMixture) or self.estimate == "map":
             raise EstimateError("Standard errors are known for maximum likelihood and for means of Dirichlet rows.")
         table = self.transitions
         total = self._totals()[..., None]

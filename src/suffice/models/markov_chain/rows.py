@@ -17,7 +17,7 @@ from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.families.gamma_function import log_gamma_ratio
 from suffice.models.markov_chain.distributions import (
     BackoffDistribution,
-    MixtureDistribution,
+    LevelMixture,
     TableDistribution,
     safe_log,
 )
@@ -186,7 +186,7 @@ def responsibilities(joint: Floats) -> Floats:
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
-def mixture_law(levels: Levels, prior: RowPrior) -> MixtureDistribution | BackoffDistribution:
+def mixture_law(levels: Levels, prior: RowPrior) -> LevelMixture | BackoffDistribution:
     """Posterior mean of rows under a mixture of Dirichlet laws."""
     if levels.order == 0:
         posterior = DirichletMixture(weights=prior.weights, alphas=prior.alphas).posterior(levels.levels[0].count[:-1])
@@ -209,4 +209,4 @@ def mixture_law(levels: Levels, prior: RowPrior) -> MixtureDistribution | Backof
     if prior.first is not None:
         first = dirichlet_law(levels, np.ones(levels.card), prior.first, mode=False).first
     means = prior.alphas / mass[:, None]
-    return MixtureDistribution(levels, tuple(scale), tuple(share), prior.weights, means, first)
+    return LevelMixture(levels, tuple(scale), tuple(share), prior.weights, means, first)

@@ -15,7 +15,7 @@ from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.fitting.control import Control, Outcome
 from suffice.models.markov_chain import discounts
-from suffice.models.markov_chain.distributions import BackoffDistribution, MixtureDistribution, NextState
+from suffice.models.markov_chain.distributions import BackoffDistribution, LevelMixture, NextState
 from suffice.models.markov_chain.hyper import learn_prior, limits_reached
 from suffice.models.markov_chain.input import Vocabulary, held_out_of, vocabulary, windows_of
 from suffice.models.markov_chain.interpolation import interpolated_law
@@ -178,7 +178,7 @@ def _by_prior(levels: Levels, words: Vocabulary, order: int, options: ChainOptio
         prior, outcome = RowPrior(learned.weights, learned.alphas, prior.first), learned.outcome
         notes = list(limits_reached(levels, prior, words.states))
         method += ", prior learned by EM"
-    distribution: BackoffDistribution | MixtureDistribution
+    distribution: BackoffDistribution | LevelMixture
     if len(prior.weights) == 1:
         distribution = dirichlet_law(levels, prior.alphas[0], prior.first, mode=mode)
     else:

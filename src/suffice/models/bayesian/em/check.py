@@ -22,7 +22,7 @@ from suffice.models.em.latent import Expected
 from suffice.models.em.rows import ObservedRows
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
-#: ObservedRows that are solved at a time.
+#: Rows that are solved at a time.
 BLOCK = 2048
 
 

@@ -58,7 +58,7 @@ Nodes = dict[Hashable, Any]
 BY_EM = ESTIMATES | {
     "mean": "penalised maximum likelihood, by steps of the posterior mean: of tables the MAP under pseudo-counts + 1"
 }
-#: ObservedRows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
+#: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
 #: Options that steer how long a fit goes on, and not where to.
 LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
@@ -66,7 +66,7 @@ LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callbac
 
 @dataclass(frozen=True, eq=False)
 class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
-    """ObservedRows that do not show everything meet a network. `domain` has the hidden nodes among its variables.
+    """Rows that do not show everything meet a network. `domain` has the hidden nodes among its variables.
 
     The parameters of EM are nodes by name, with placeholders for those whose families all rows show.
     """

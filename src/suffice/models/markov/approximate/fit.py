@@ -12,21 +12,18 @@ from suffice.engines.chain_means import ChainMeans
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import MatchedStatistics, Report
-from suffice.models.markov.approximate.family import SampledFamily
-from suffice.models.markov.approximate.learning import learn
-from suffice.models.markov.approximate.measure import (
+from suffice.models.markov.approximate.certificate import (
     ENGINES,
     SampledMeasurement,
-    SampledSlope,
-    exact_slope,
-    fresh_chains,
     log_likelihood,
     measure_own,
-    measure_slope,
     measured,
     unmeasured,
     verdict,
 )
+from suffice.models.markov.approximate.family import SampledFamily
+from suffice.models.markov.approximate.learning import learn
+from suffice.models.markov.approximate.measure import SampledSlope, exact_slope, fresh_chains, measure_slope
 from suffice.models.markov.approximate.options import read_batch
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import rows_of_summary

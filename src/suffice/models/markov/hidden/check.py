@@ -16,7 +16,7 @@ from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.penalties import Penalty
 
-#: ObservedRows that are solved at a time.
+#: Rows that are solved at a time.
 BLOCK = 2048
 
 

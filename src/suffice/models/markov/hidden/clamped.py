@@ -24,16 +24,16 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome
 from suffice.fitting.report import Report
 from suffice.models.em.rows import ObservedRows, read_rows
-from suffice.models.markov.approximate.family import SampledFamily
-from suffice.models.markov.approximate.fit import sampling_plan
-from suffice.models.markov.approximate.measure import (
+from suffice.models.markov.approximate.certificate import (
     SampledMeasurement,
     estimated_log_z,
-    measure_slope,
     measured,
     unmeasured,
     verdict,
 )
+from suffice.models.markov.approximate.family import SampledFamily
+from suffice.models.markov.approximate.fit import sampling_plan
+from suffice.models.markov.approximate.measure import measure_slope
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import TITLES, tolerance_of
 from suffice.models.markov.family import LogLinearFamily
@@ -46,7 +46,7 @@ from suffice.models.markov.priors import penalised_slope
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
 from suffice.solvers.stochastic import AscentSteps, stochastic_ascent
 
-#: ObservedRows whose mass is summed at a time.
+#: Rows whose mass is summed at a time.
 BLOCK = 1024
 #: Parts of the draws whose means give the error of the positive phase.
 PARTS = 20

@@ -30,7 +30,7 @@ from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SufficeWarning, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
-from suffice.fitting.report import Certificate, Curvature, Report
+from suffice.fitting.report import Certificate, Report
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
@@ -68,7 +68,7 @@ LEAST_SHARE = 1e-250
 SPREAD_CELLS = 2**16
 #: Distinct rows from which on the E-step uses all cores.
 MANY_ROWS = 4096
-#: ObservedRows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
+#: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
 
 
@@ -377,7 +377,7 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
         return f"{'generalised ' if steps else ''}EM, exact expectations{fast}; M-step: {solver}{few}"
 
     def identity(self) -> Iterable[Any]:
-        """ObservedRows, terms, and the options that steer the way."""
+        """Rows, terms, and the options that steer the way."""
         kept = ("solver", "prior", "m_steps", "n_init", "random_state", "acceleration", "hidden", "start")
         options = {name: repr(self.spec.options[name]) for name in kept}
         columns = [[repr(name), values] for name, values in self.rows.columns.items()]
@@ -402,10 +402,20 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
             complete = fitted.information + self._prior_matrix()
             observed, left = information.objective / self.weight, slope * self.units
             curvature = curvature_of(observed, complete, left, fitted.weight_names, fitted.scores)
+        # By Fisher's identity the slope is that of complete rows: standard errors are those of complete statistics.
+        variance = feature_variances(family, weights, family.margins(weights)[1])
+        # No row is more probable than 1, and a prior on all weights falls without end wherever they go.
+        exists = True if self.penalty is not None else False if self.existence.exists is False else None
+        certificate = Certificate(
+            exists=exists,
+            directions=self.existence.directions if exists is False else (),
+            curvature=curvature,
+            **gap_fields(slope, variance, self.weight, self.scaled.penalty, self.units),
+        )
         return Judgement(
             log_likelihood,
             log_likelihood - penalty,
-            self._certificate(family, weights, slope, curvature),
+            certificate,
             gap=float(np.abs(slope).max(initial=0.0)),
             kept=None if information is None else information.observed,
             empirical_entropy=self.data.entropy,
@@ -416,21 +426,6 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
     def again(self, fitted: MarkovFitted, report: Report) -> Judgement:
         """What a file says about its fit."""
         return Judgement(report.log_likelihood, report.objective, report.certificate)
-
-    def _certificate(
-        self, family: LogLinearFamily, weights: Floats, slope: Floats, curvature: Curvature | None
-    ) -> Certificate:
-        """By Fisher's identity the slope is that of complete rows: standard errors are those of complete statistics."""
-        existence = self.existence
-        variance = feature_variances(family, weights, family.margins(weights)[1])
-        # No row is more probable than 1, and a prior on all weights falls without end wherever they go.
-        exists = True if self.penalty is not None else False if existence.exists is False else None
-        return Certificate(
-            exists=exists,
-            directions=existence.directions if exists is False else (),
-            curvature=curvature,
-            **gap_fields(slope, variance, self.weight, self.scaled.penalty, self.units),
-        )
 
     def _is_affordable(self, fitted: MarkovFitted) -> bool:
         """Whether the observed information takes no more E-steps than EM itself, or few rows."""
