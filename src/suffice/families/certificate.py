@@ -10,7 +10,7 @@ import numpy as np
 from suffice.families.fitted import FamilyFitted
 from suffice.families.member import FamilyMember
 from suffice.families.posterior_check import check_posterior, on_edge
-from suffice.fitting.report import STANDARD_ERRORS, Certificate
+from suffice.fitting.report import Certificate
 from suffice.statistics import Summary
 
 #: Gaps in posterior standard deviations that the numerical derivatives of the check may leave.
@@ -36,7 +36,6 @@ def certify(member: FamilyMember, summary: Summary) -> tuple[Certificate, float]
         bound=bound,
         exists=not edge,
         directions=edge,
-        scale=STANDARD_ERRORS,
         slope=summary.weight * float(np.abs(away).max(initial=0.0)),
         slope_unit="nats per unit of a natural parameter",
     )
@@ -62,7 +61,5 @@ def certify_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, estima
         seen = member.edge(summary) if summary.weight > 0 else ()
         edge = seen or ("a natural parameter -> +-inf (the prior has its mode on the edge)",)
     mean = "" if estimate == "map" else "the mean of the posterior"
-    certificate = Certificate(
-        checked.gap, rise, bound=bound, exists=not edge, directions=edge, scale=STANDARD_ERRORS, formula=mean
-    )
+    certificate = Certificate(checked.gap, rise, bound=bound, exists=not edge, directions=edge, formula=mean)
     return certificate, checked.gap

@@ -196,9 +196,9 @@ class Curvature:
 class Certificate:
     """How far from the optimum a fit can be.
 
-    `moment_gap` is the largest gap between observed and expected statistics, in standard errors of the statistic; where
-    a model still measures it otherwise, `scale` says so. `slope` is the largest component of the gradient of the
-    objective at the result, in the unit that `slope_unit` names. `value_gap` bounds how much the objective (in nats a
+    `moment_gap` is the largest gap between observed and expected statistics, in standard errors of the statistic, in
+    every model. `slope` is the largest component of the gradient of the objective at the result, in the unit that
+    `slope_unit` names. `value_gap` bounds how much the objective (in nats a
     row) could still rise, or is None where no bound is known; `bound` is False where it is only an estimate. `exact`
     says whether the expected statistics were computed exactly; where not, `engine` says how and `monte_carlo` how well.
     `exists` says whether the maximum is attained (None: not decided) and `directions` name what runs to infinity, or to
@@ -212,7 +212,6 @@ class Certificate:
     exact: bool = True
     exists: bool | None = None
     directions: tuple[str, ...] = ()
-    scale: str = "standard deviations of each statistic"
     slope: float | None = None
     slope_unit: str = ""
     engine: str = ""
@@ -222,7 +221,7 @@ class Certificate:
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
-        lines = [("moment gap", f"{self.moment_gap:.1e} ({self.scale})")]
+        lines = [("moment gap", f"{self.moment_gap:.1e} ({STANDARD_ERRORS})")]
         if self.slope is not None:
             lines.append(("slope", f"{self.slope:.1e} ({self.slope_unit})"))
         if self.formula:
@@ -485,7 +484,7 @@ def confirmed(report: Report, tolerance: float | None = None, gap: float | None 
 _TEXT, _NONE = (str,), (type(None),)
 #: What each field of a report may hold in a file.
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "scale", "slope_unit", "engine", "formula"), _TEXT),
+    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "slope_unit", "engine", "formula"), _TEXT),
     **dict.fromkeys(("parameterisation", "plan"), _TEXT + _NONE),
     **dict.fromkeys(("rows", "passes", "n_params", "iterations"), (int,)),
     **dict.fromkeys(("weight", "log_likelihood", "objective", "moment_gap"), (float,)),

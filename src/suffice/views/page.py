@@ -13,7 +13,7 @@ import numpy as np
 
 from suffice.errors import SufficeError
 from suffice.fitting.portrait import Graph, Grid, Interval, Portrait, VariableDistribution, or_none
-from suffice.fitting.report import MatchedStatistics, Report, largest_and_even
+from suffice.fitting.report import STANDARD_ERRORS, MatchedStatistics, Report, largest_and_even
 from suffice.views.charts import density_chart, diagonal_chart, interval_chart, line_chart
 from suffice.views.drawing import draw_graph
 from suffice.views.explorer import Explorer, explorer_of
@@ -126,7 +126,7 @@ def _figures(report: Report) -> str:
     cells = [
         ("log-likelihood", _amount(report.log_likelihood), "sum, natural log"),
         ("parameters", f"{report.n_params:,}", f"AIC {_amount(report.aic)}"),
-        ("moment gap", _tiny(report.certificate.moment_gap), report.certificate.scale),
+        ("moment gap", _tiny(report.certificate.moment_gap), STANDARD_ERRORS),
         ("from the optimum", away, "nats a row"),
     ]
     shown = "".join(

@@ -78,4 +78,3 @@ def test_the_gap_is_in_standard_errors_and_the_slope_stands_beside_it(make: Any)
     errors = np.sqrt(objective.variance(model.weights_) + 0.5)
     assert certificate.moment_gap == pytest.approx(np.max(np.abs(slope) / errors), rel=1e-9)
     assert certificate.slope == pytest.approx(np.abs(slope).max(), rel=1e-9)
-    assert "standard errors" in certificate.scale

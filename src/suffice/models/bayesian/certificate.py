@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.fitting.report import STANDARD_ERRORS, Certificate
+from suffice.fitting.report import Certificate
 from suffice.models.bayesian.node_scores import NodeScores
 from suffice.statistics import Summary
 
@@ -29,7 +29,7 @@ def closed_form_certificate(nodes: Sequence[tuple[Any, Summary]], weight: float)
     gap = float(np.max(scores.gaps(), initial=0.0))
     value = float(sum(scores.log_likelihoods()))
     if np.isnan(gap) or np.isnan(value):
-        return np.nan, Certificate(np.nan, scale=STANDARD_ERRORS)
+        return np.nan, Certificate(np.nan)
     errors, slope = scores.steepest()
     edges = tuple(direction for some in scores.edges() for direction in some)
     bounds, loss = scores.loss_bounds(), None
@@ -45,7 +45,6 @@ def closed_form_certificate(nodes: Sequence[tuple[Any, Summary]], weight: float)
         bound=loss is not None,
         exists=exists,
         directions=edges,
-        scale=STANDARD_ERRORS,
         slope=slope,
         slope_unit=SLOPE_UNIT + (OF_MEANS if any(node.estimate == "mean" for node in fitted) else ""),
     )

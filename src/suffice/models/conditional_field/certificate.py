@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.fitting.contract import Judgement
-from suffice.fitting.report import STANDARD_ERRORS, Certificate, MonteCarlo, in_standard_errors
+from suffice.fitting.report import Certificate, MonteCarlo, in_standard_errors
 from suffice.models.conditional_field.curvature import ROUNDING, decrement
 from suffice.models.conditional_field.existence import NO_MAXIMUM, FieldExistence
 from suffice.models.conditional_field.matched import FeatureTotals
@@ -53,7 +53,6 @@ def certify(
         exact=objective.exact,
         # Likelihoods and pseudo-likelihoods are at most 1: with a prior there is a maximum.
         exists=True if bound is not None or (penalties.any and objective.at_most_one) else None,
-        scale=STANDARD_ERRORS,
         slope=float(np.abs(slope).max(initial=0.0)),
         slope_unit="nats per unit of a weight",
         engine=objective.engine_in_words,

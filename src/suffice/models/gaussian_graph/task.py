@@ -15,7 +15,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, MergeError, OptionError, listing
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
 from suffice.fitting.control import Control
-from suffice.fitting.report import STANDARD_ERRORS, Certificate, MatchedStatistics
+from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.gaussian_graph.certificate import in_units, measure
 from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of, real_numbers
@@ -178,7 +178,6 @@ class GaussianGraphProblem:
             bound=measured.value_gap is not None,
             # A fit that was stopped early may not show a completion of its own.
             exists=measured.exists or decide(in_units(target.S), structure).exists,
-            scale=STANDARD_ERRORS,
             slope=measured.slope,
             slope_unit="nats per unit of an entry of the precision, columns in standard deviations",
         )

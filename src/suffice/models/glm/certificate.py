@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.fitting.control import Outcome, State
-from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
+from suffice.fitting.report import Certificate, in_standard_errors
 from suffice.models.glm.duality import duality_gap
 from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.priors import CoefficientPenalties
@@ -66,9 +66,7 @@ def in_units(
     """
     gap = in_standard_errors(np.ravel(slope), np.ravel(np.where(variance > 0.0, variance, 1.0)))
     size = float(np.abs(slope).max(initial=0.0))
-    return Certificate(
-        gap, value_gap, bound, True, exists, directions, STANDARD_ERRORS, size, "nats per unit of a coefficient"
-    )
+    return Certificate(gap, value_gap, bound, True, exists, directions, size, "nats per unit of a coefficient")
 
 
 def nothing_left(problem: RegressionProblem) -> Result:

@@ -24,7 +24,7 @@ from suffice.models.graph_crf.structure import CliqueStructure
 HOT, COLD, TEMPERATURES, SWEEPS, CHAINS = 2.0, 0.05, 30, 3, 6
 #: Fresh chains that measure a fit, and how long they run.
 JUDGES, JUDGING = 32, Lengths(burn_in=200, draws=20, thin=10, seconds=5.0)
-#: GibbsChains that answer for marginals, at most and at least, and numbers that they keep; how long they run.
+#: Chains that answer for marginals, at most and at least, and numbers that they keep; how long they run.
 MOST, FEWEST, NUMBERS = 64, 8, 1 << 23
 ANSWERS = Lengths(burn_in=100, draws=400, seconds=20.0)
 

@@ -202,7 +202,7 @@ def _family(law: Any, settings: EmissionOptions, columns: Columns, names: Any, k
 
 
 def _rough(law: Any, values: Any) -> Any:
-    """ChainParameters that any law of the family may have, for a column in which all values are alike."""
+    """Parameters that any distribution of the family may have, for a column in which all values are alike."""
     level = float(np.abs(values).mean()) or 1.0
     rough = {
         "rate": 1.0 / level,

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
+from suffice.fitting.report import Certificate, in_standard_errors
 from suffice.models.hidden_markov.emissions.contract import UNUSED
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
 from suffice.models.hidden_markov.learning import ChainRows, Learner
@@ -49,7 +49,6 @@ def counted_certificate(
         bound=standing.bound and lost is not None,
         exists=exists,
         directions=standing.directions,
-        scale=STANDARD_ERRORS,
         slope=slope,
         slope_unit=SLOPE_UNIT,
     )
@@ -78,9 +77,7 @@ def climbed_certificate(
     gap, slope = _gap_and_slope(statistics, parameters, learner)
     # A share d of N steps is d N counts, and the standard error of a count is at most sqrt(N) / 2.
     gap += 2.0 * discrepancy * math.sqrt(float(statistics.visits.sum()))
-    return Certificate(
-        gap, exists=exists, directions=directions, scale=STANDARD_ERRORS, slope=slope, slope_unit=SLOPE_UNIT
-    )
+    return Certificate(gap, exists=exists, directions=directions, slope=slope, slope_unit=SLOPE_UNIT)
 
 
 def _gap_and_slope(statistics: Statistics, parameters: ChainParameters, learner: Learner) -> tuple[float, float | None]:

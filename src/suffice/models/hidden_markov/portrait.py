@@ -86,7 +86,7 @@ def _tables(fitted: HiddenMarkovFitted) -> list[Callable[[], Grid | None]]:
 
 
 def _emissions(states: Sequence[Hashable], laws: Sequence[Any], column: str = "") -> list[Callable[[], Grid | None]]:
-    """ChainParameters of the law of each state: numbers and vectors in a table of all states, matrices in one for each.
+    """Parameters of each state: numbers and vectors in a table of all states, matrices in one for each.
 
     Independent columns have tables of their own, which name the `column`.
     """

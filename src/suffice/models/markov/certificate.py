@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
+from suffice.fitting.report import Certificate, in_standard_errors
 from suffice.models.markov.existence import WeightExistence
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature import Feature
@@ -121,7 +121,6 @@ def gap_fields(
         variance = variance + penalty.diagonal() / weight
     return {
         "moment_gap": in_standard_errors(weight * slope, weight * variance, weight * noise),
-        "scale": STANDARD_ERRORS,
         "slope": float(np.abs(slope).max(initial=0.0)),
         "slope_unit": "nats a row per unit of a weight"
         + ("" if (units == 1.0).all() else ", features in units of their spread"),

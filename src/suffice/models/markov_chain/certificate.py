@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.engines.ngram_tree import blocks, sums_by
 from suffice.families.categoricals import Categoricals
-from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
+from suffice.fitting.report import Certificate, in_standard_errors
 from suffice.models.markov_chain.distributions import BackoffDistribution, NextState, row, whole_history
 from suffice.models.markov_chain.fitted import MarkovChainFitted
 from suffice.models.markov_chain.hyper import LEAST, MOST, digamma_difference, limits_reached
@@ -80,13 +80,12 @@ def certify(
             max(gap, of_mass),
             exists=False if directions else None,
             directions=directions,
-            scale=STANDARD_ERRORS,
             slope=slope,
             slope_unit="nats per unit of the logarithm of a pseudo-count or of a weight of the mixture",
         )
         return certificate, max(sums, slope / max(len(Histories.of(fitted.counted, initial=False).total), 1))
     if formula:
-        certificate = Certificate(of_mass, scale=STANDARD_ERRORS, slope=sums, slope_unit=_SUMS, formula=formula)
+        certificate = Certificate(of_mass, slope=sums, slope_unit=_SUMS, formula=formula)
         return certificate, sums
     return _of_counts(fitted, sums, of_mass)
 
@@ -98,7 +97,7 @@ def _of_counts(fitted: MarkovChainFitted, sums: float, of_mass: float) -> tuple[
     """Rows that maximise ``sum (n + a) log p``."""
     rows = _likelihood_gap(fitted) if fitted.prior is None else _posterior_gap(fitted)
     if rows is None:
-        return Certificate(of_mass, scale=STANDARD_ERRORS, slope=sums, slope_unit=_SUMS), sums
+        return Certificate(of_mass, slope=sums, slope_unit=_SUMS), sums
     rest = rows.n_never - len(rows.never)
     more = (f"{rest:,} more events never seen",) if rest else ()
     certificate = Certificate(
@@ -107,7 +106,6 @@ def _of_counts(fitted: MarkovChainFitted, sums: float, of_mass: float) -> tuple[
         bound=True,
         exists=rows.n_never == 0,
         directions=(*rows.never, *more),
-        scale=STANDARD_ERRORS,
         slope=rows.slope,
         slope_unit="nats per unit of the logarithm of a probability",
     )
@@ -307,7 +305,6 @@ def _of_weights(
         value_gap=lost,
         bound=True,
         exists=True,
-        scale=STANDARD_ERRORS,
         slope=steepest,
         slope_unit="nats per unit of an interpolation weight",
     )

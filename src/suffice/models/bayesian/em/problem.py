@@ -20,7 +20,7 @@ from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.fitting.report import STANDARD_ERRORS, Certificate, MatchedStatistics
+from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData
 from suffice.models.bayesian.certificate import SLOPE_UNIT
 from suffice.models.bayesian.complete import ESTIMATES, estimate_in_words, notes_on_nodes, prepare
@@ -347,7 +347,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         return {**nodes, **shown}, difference(self.rows, shown, self.placeholders)
 
     def identity(self) -> Iterable[Any]:
-        """ObservedRows, and options that steer the way."""
+        """Rows, and options that steer the way."""
         options = {name: repr(value) for name, value in self.learning.options.items() if name not in LIMITS}
         columns = [[repr(name), values] for name, values in self.rows.columns.items()]
         return self.rows.domain, columns, self.rows.weights, options
@@ -407,7 +407,6 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
                 errors_of_slope,
                 exists=exists,
                 directions=edges,
-                scale=STANDARD_ERRORS,
                 slope=slope,
                 slope_unit=SLOPE_UNIT,
                 curvature=curvature,

@@ -35,7 +35,7 @@ class MatchedPart:
 
 
 def without_pull(names: list[str], seen: Floats, expected: Floats) -> MatchedPart:
-    """MatchedPart on which no pseudo-counts act."""
+    """Statistics on which no pseudo-counts act."""
     return MatchedPart(names, seen, expected, np.zeros(len(names)))
 
 
