@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from suffice.array_types import Floats
     from suffice.fitting.control import Control, Outcome
     from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import Certificate, MatchedStatistics
@@ -59,6 +60,10 @@ class Fitted(Protocol):
     @property
     def n_params(self) -> int:
         """Free parameters: a rank, never a count of weights."""
+
+    @property
+    def score_samples(self) -> Callable[..., Floats]:
+        """The log-likelihood of each row (or sequence, or example), given as users of the model give them."""
 
     def portrait(self) -> Portrait:
         """What there is to see of it: pages, plots, notebooks and the command read nothing else."""
