@@ -36,12 +36,12 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, bool | int | float | str | np.number | None):
         yield path, value
     else:
-        yield from numbers(value.to_plain(), path)
+        yield from numbers(value.to_dict(), path)
 
 
 def parameters(model: Any) -> dict[str, Any]:
     """What a file holds of the fit, without what a GLM keeps of rows in memory alone, for its plots."""
-    plain = model.to_plain()
+    plain = model.to_dict()
     return {name: value for name, value in (plain["fitted"] or plain["options"]).items() if name != "moments"}
 
 

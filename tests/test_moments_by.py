@@ -131,11 +131,11 @@ def test_saved_and_loaded(tmp_path: Path, ending: str) -> None:
 )
 def test_damaged_answers_are_refused(name: str, change: Any) -> None:
     found = summary(table(50))
-    plain = found.to_plain()
+    plain = found.to_dict()
     answer = plain["answers"][0]["answer"]
-    assert MomentsByTable.from_plain(answer, ASKED.columns, found.domain) == found[ASKED]
+    assert MomentsByTable.from_dict(answer, ASKED.columns, found.domain) == found[ASKED]
     with pytest.raises(sf.FileFormatError):
-        MomentsByTable.from_plain({**answer, name: change(answer[name])}, ASKED.columns, found.domain)
+        MomentsByTable.from_dict({**answer, name: change(answer[name])}, ASKED.columns, found.domain)
 
 
 def test_questions_are_checked() -> None:

@@ -71,7 +71,7 @@ def test_plain_data_goes_through_json() -> None:
     found = json.loads(json.dumps(report().to_dict()))
     assert found["certificate"]["moment_gap"] == 3.2e-12
     assert found["bic_score"] == report().bic_score
-    assert sf.Report.from_plain(report().to_plain()) == report()
+    assert sf.Report.from_dict(report().to_dict()) == report()
 
 
 def test_divergence_is_minus_entropy_minus_likelihood() -> None:
@@ -91,10 +91,10 @@ def test_no_rows_have_no_bic() -> None:
     [("log_likelihood", "x"), ("rows", None), ("converged", 1), ("exists", "yes"), ("history", [None])],
 )
 def test_a_damaged_report_is_refused(field: str, value: object) -> None:
-    plain = report().to_plain()
+    plain = report().to_dict()
     (plain["certificate"] if field == "exists" else plain)[field] = value
     with pytest.raises(sf.FileFormatError):
-        sf.Report.from_plain(plain)
+        sf.Report.from_dict(plain)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_damaged_curvature_is_refused_when_it_is_read(name: str, value: object
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sf.ConvergenceWarning)
         model = sf.HiddenMarkovModel(2, sf.Normal(), max_iter=3).fit([rng.normal(size=30).tolist()])
-    plain = model.report_.to_plain()
-    assert sf.Report.from_plain(plain) == model.report_
+    plain = model.report_.to_dict()
+    assert sf.Report.from_dict(plain) == model.report_
     plain["certificate"]["curvature"][name] = value
     with pytest.raises(sf.FileFormatError):
-        sf.Report.from_plain(plain)
+        sf.Report.from_dict(plain)

@@ -304,11 +304,11 @@ def test_saving_what_was_loaded_gives_the_same_bytes(tmp_path: Path) -> None:
 class Stranger:
     """Looks like an object of the library, but is not exported by it."""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> "Stranger":
+    def from_dict(cls, plain: dict[str, Any]) -> "Stranger":
         return cls()
 
 

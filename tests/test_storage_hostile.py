@@ -167,7 +167,7 @@ def test_whatever_a_class_makes_of_a_hostile_state_the_file_is_to_blame(
     def refuse(plain: dict[str, Any]) -> Domain:
         raise error
 
-    monkeypatch.setattr(Domain, "from_plain", refuse)
+    monkeypatch.setattr(Domain, "from_dict", refuse)
     with pytest.raises(FileFormatError, match=r"m\.json.*this is no Domain") as caught:
         storage.load(tmp_path / "m.json")
     assert caught.value.__cause__ is not None

@@ -25,5 +25,5 @@ def identical(left: Any, right: Any) -> bool:
         gaps = left != left
         return bool((gaps == (right != right)).all()) and left[~gaps].tobytes() == right[~gaps].tobytes()
     if isinstance(left, Domain | Variable):
-        return identical(left.to_plain(), right.to_plain())
+        return identical(left.to_dict(), right.to_dict())
     return bool(left == right)

@@ -19,7 +19,7 @@ class Tagger:
 
     def __call__(self, X: Any) -> list[list[str]]:
         """Labels of sequences."""
-        return sf.ChainCRF.from_plain(self.plain).predict(X)
+        return sf.ChainCRF.from_dict(self.plain).predict(X)
 
 
 def fit(data: Data, *, steps: int, threads: int, all_weights: bool = False) -> Run:
@@ -52,6 +52,6 @@ def _run(data: Data, model: sf.ChainCRF) -> Run:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # A limit on the steps is reached, as asked.
             model.fit(X, y)
-        return -model.report_.objective, model.n_iter_, Tagger(model.to_plain())
+        return -model.report_.objective, model.n_iter_, Tagger(model.to_dict())
 
     return run

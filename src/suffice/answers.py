@@ -48,12 +48,12 @@ class Answer(Protocol):
         """The same answer laid out for a domain with more states or another order of states."""
         ...
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         ...
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], names: Sequence[Hashable], domain: Domain, terms: int | None) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any], names: Sequence[Hashable], domain: Domain, terms: int | None) -> Self:
         """Rebuild from plain data; wrong shapes or values are an error."""
         ...
 
@@ -226,12 +226,12 @@ class CountTable:
         cells, values = self.items()
         return CountTable(self.shape, values, cells)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Cells are written only when sparse."""
         return {"values": self.values} | ({} if self.cells is None else {"cells": self.cells})
 
     @classmethod
-    def from_plain(
+    def from_dict(
         cls, plain: Mapping[str, Any], names: Sequence[Hashable], domain: Domain, terms: int | None = None
     ) -> CountTable:
         """Check shape, range and order."""
@@ -313,7 +313,7 @@ class PairSums:
         """Sums do not depend on states."""
         return self
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The pairs by name."""
         return {name: getattr(self, name) for name in self.pairs}
 
@@ -347,7 +347,7 @@ class TermSums(PairSums):
         return cls(np.zeros(2), np.zeros((2, len(terms))))
 
     @classmethod
-    def from_plain(
+    def from_dict(
         cls, plain: Mapping[str, Any], names: Sequence[Hashable], domain: Domain, terms: int | None = None
     ) -> TermSums:
         """Check the shapes."""
@@ -395,7 +395,7 @@ class MomentSums(PairSums):
         return cls(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
 
     @classmethod
-    def from_plain(
+    def from_dict(
         cls, plain: Mapping[str, Any], names: Sequence[Hashable], domain: Domain, terms: int | None = None
     ) -> MomentSums:
         """Check the shapes."""
@@ -466,12 +466,12 @@ class PatternTable:
                 rows[:, axis] = moved if rows.dtype.kind == "i" else np.where(moved < 0, np.nan, moved)
         return PatternTable.of(rows, self.weights)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Rows and weights."""
         return {"rows": self.rows, "weights": self.weights}
 
     @classmethod
-    def from_plain(
+    def from_dict(
         cls, plain: Mapping[str, Any], names: Sequence[Hashable], domain: Domain, terms: int | None = None
     ) -> PatternTable:
         """Check shapes and codes."""

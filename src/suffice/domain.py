@@ -213,12 +213,12 @@ class Variable:
         """Pickle without the derived look-up table."""
         return (Variable, (self.name, self.kind, self.states, self.origin))
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         return {"name": self.name, "kind": self.kind, "states": list(self.states), "origin": self.origin}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Variable:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Variable:
         """Rebuild from plain data; what no constructor would accept is an error."""
         name, kind, states, origin = (plain[key] for key in ("name", "kind", "states", "origin"))
         if origin not in ("declared", "category", "seen") or not isinstance(states, list):
@@ -363,12 +363,12 @@ class Domain(Mapping[Hashable, Variable]):
         kinds = (f"{v.name!r}: {v.card if v.kind == 'discrete' else v.kind}" for v in self.variables)
         return f"Domain({', '.join(kinds)})"
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         return {"variables": list(self.variables)}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Domain:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Domain:
         """Rebuild from plain data."""
         variables = plain["variables"]
         if not isinstance(variables, list) or not all(isinstance(variable, Variable) for variable in variables):

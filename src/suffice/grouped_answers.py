@@ -124,12 +124,12 @@ class MomentsByTable:
         order = np.lexsort(cells.T[::-1]) if cells.shape[1] else np.arange(len(cells))
         return MomentsByTable(cells[order], *(getattr(self, name)[:, order] for name in self.pairs))
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Cells and pairs by name."""
         return {"cells": self.cells} | {name: getattr(self, name) for name in self.pairs}
 
     @classmethod
-    def from_plain(
+    def from_dict(
         cls, plain: Mapping[str, Any], names: Sequence[Hashable], domain: Domain, terms: int | None = None
     ) -> MomentsByTable:
         """Check shapes, codes, order and weights."""

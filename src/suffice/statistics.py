@@ -349,14 +349,14 @@ class Summary:
 
         storage.save(path, self)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
-        answers = [{**key.describe(), "answer": answer.to_plain()} for key, answer in self.answers.items()]
+        answers = [{**key.describe(), "answer": answer.to_dict()} for key, answer in self.answers.items()]
         size = {"rows": self.rows, "weight": self.weight}
         return {"holds_rows": self.holds_rows, "domain": self.domain, "answers": answers, **size}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Summary:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Summary:
         """Rebuild from plain data, checking every shape and value."""
         domain, rows, weight = plain["domain"], plain["rows"], plain["weight"]
         if not isinstance(domain, Domain) or type(rows) is not int or not isinstance(weight, int | float):
@@ -368,7 +368,7 @@ class Summary:
             key = QUESTIONS[entry["question"]].from_description(entry)
             size = len(key.terms) if isinstance(key, Sums) else None
             domain.select(key.columns)  # Every name must be known.
-            answers[key] = key.answer_type.from_plain(entry["answer"], key.columns, domain, size)
+            answers[key] = key.answer_type.from_dict(entry["answer"], key.columns, domain, size)
         if len(answers) != len(plain["answers"]):
             raise FileFormatError("A summary answers a question twice.")
         summary = cls(domain, answers, rows, float(weight))

@@ -207,17 +207,18 @@ class Table:
         states = [list(variable.states) for variable in self._domain.variables]
         return {"variables": list(self.variables), "states": states, "values": self._values.tolist()}
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data for a file."""
-        return {"domain": self._domain, "values": self._values}
-
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Table:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Table:
         """Rebuild from plain data."""
         values = np.asarray(plain["values"])
-        if values.dtype != np.float64 or not isinstance(plain["domain"], Domain):
+        if "domain" in plain:  # As older versions wrote it.
+            domain = plain["domain"]
+        else:
+            states = zip(plain["variables"], plain["states"], strict=True)
+            domain = Domain(Variable.discrete(name, labels) for name, labels in states)
+        if values.dtype != np.float64 or not isinstance(domain, Domain):
             raise FileFormatError("A table needs variables and an array of float64 values.")
-        return cls(plain["domain"], values)
+        return cls(domain, values)
 
     # -- display -----------------------------------------------------------------------------------------------------
 

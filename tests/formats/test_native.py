@@ -163,7 +163,7 @@ def arrays(summary: Summary) -> list[tuple[Any, ...]]:
     return [
         (key, name, value.dtype, value.shape, value.tobytes())
         for key, answer in summary.answers.items()
-        for name, value in answer.to_plain().items()
+        for name, value in answer.to_dict().items()
     ]
 
 

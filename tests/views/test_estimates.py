@@ -94,7 +94,7 @@ def test_a_report_knows_its_model_and_stays_itself() -> None:
     net = sf.BayesianNetwork([("a", "b")], prior=1.0).fit(ROWS)
     report = net.report_
     assert report is net.report_
-    bare = sf.Report.from_plain(report.to_plain())
+    bare = sf.Report.from_dict(report.to_dict())
     assert bare == report
     assert hash(bare) == hash(report)
     assert repr(bare) == repr(report)

@@ -161,7 +161,7 @@ def test_warnings_come_first() -> None:
 
 
 def test_a_report_alone_has_a_receipt(tmp_path: Path) -> None:
-    report = sf.Report.from_plain(sf.Normal().fit(VALUES).report_.to_plain())
+    report = sf.Report.from_dict(sf.Normal().fit(VALUES).report_.to_dict())
     assert sections(report.to_html(tmp_path / "alone.html")) == ["certificate", "receipt"]
 
 

@@ -169,7 +169,7 @@ class ExponentialFamily(Distribution):
     def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
         return FamilyFitted.from_dict(self._family, plain)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data: parameters that are given are options, and are not written twice."""
-        plain = super().to_plain()
+        plain = super().to_dict()
         return plain if self._bare_report() is not None else plain | {"fitted": None}

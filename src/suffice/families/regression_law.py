@@ -71,7 +71,7 @@ class PseudoRows:
         bulk = rest(after) - after * (1 + np.log(squares / 2 / after))
         return np.asarray(logs + alpha * math.log(self.beta) - math.lgamma(alpha) + bulk)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return dict(vars(self))
 

@@ -207,13 +207,15 @@ class Estimator(Parameterized):
         """Save the fit and its options to a file; the ending says the format and `suffice.read` loads it."""
         outlets.write(_as_fitted(self), path)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, what was learned and the report as plain data."""
         options = {n: None if n in self._transient else self._options[n] for n in self._option_names()}
         state: dict[str, Any] = {"options": options, "fitted": None}
         report = self._bare_report()
         if report is not None:
-            state |= {"fitted": self.fitted_.to_dict(), "report": report.to_plain()}
+            from dataclasses import asdict
+
+            state |= {"fitted": self.fitted_.to_dict(), "report": asdict(report)}
         return state
 
     @classmethod
@@ -328,14 +330,16 @@ class SummaryEstimator(Estimator):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, parameters, statistics and report as plain data; a value that was given has the first two alone."""
-        plain = super().to_plain()
+        plain = super().to_dict()
         if self._fit is not None:
+            from dataclasses import asdict
+
             data, report = self._fit.data, self._fit.report
             plain["fitted"] = self.fitted_.to_dict()
             plain["summary"] = None if data is None else data.statistics
-            plain["report"] = None if report is None else report.to_plain()
+            plain["report"] = None if report is None else asdict(report)
         return plain
 
     @abstractmethod
@@ -343,7 +347,7 @@ class SummaryEstimator(Estimator):
         """A fitted value out of a file, for these options."""
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         model = cls._with_options(plain)
         if plain["fitted"] is not None:
@@ -356,6 +360,6 @@ class SummaryEstimator(Estimator):
             if not (summary is None or isinstance(summary, Summary)):
                 raise FileFormatError(f"The summary of the {cls.__name__} is a {type(summary).__name__}.")
             data = None if summary is None else SummaryData(summary)
-            receipt = None if report is None else Report.from_plain(report)
+            receipt = None if report is None else Report.from_dict(report)
             model._adopt(Fit(model._fitted_from(plain["fitted"]), receipt, data=data))
         return model

@@ -243,6 +243,10 @@ class Certificate:
         return [*lines, ("maximum exists", answer)]
 
 
+#: Figures of a report that follow from the others.
+_DERIVED = ("aic", "bic", "bic_score", "kl_divergence")
+
+
 @dataclass(frozen=True)
 class Report:
     """The receipt of a fit.
@@ -370,16 +374,12 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the derived figures."""
-        derived = {"aic": self.aic, "bic": self.bic, "bic_score": self.bic_score, "kl_divergence": self.kl_divergence}
-        return {**asdict(self), **derived}
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data for a file."""
-        return asdict(self)
+        return {**asdict(self), **{name: getattr(self, name) for name in _DERIVED}}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Report:
-        """Rebuild from plain data; a figure of the wrong type is an error."""
+    def from_dict(cls, plain: dict[str, Any]) -> Report:
+        """Rebuild from plain data, with the derived figures or without; a figure of the wrong type is an error."""
+        plain = {name: value for name, value in plain.items() if name not in _DERIVED}
         held = dict(plain["certificate"])
         drawn = held.pop("monte_carlo", None)
         chains = None if drawn is None else checked(MonteCarlo(**drawn))

@@ -119,9 +119,9 @@ class _NetworkReader:
                 values[node] = self._regressions(node, levels)
         given = BayesianNetwork(self._parents, states=states, fixed=values)
         # Not fixed: like a network from any other file, this one learns anew from rows it is fitted to.
-        plain = BayesianNetwork(self._parents, states=states).to_plain()
-        fitted = {"nodes": [given.node(node).to_plain() for node in given.nodes]}
-        model = BayesianNetwork.from_plain({**plain, "fitted": fitted, "summary": None, "report": None})
+        plain = BayesianNetwork(self._parents, states=states).to_dict()
+        fitted = {"nodes": [given.node(node).to_dict() for node in given.nodes]}
+        model = BayesianNetwork.from_dict({**plain, "fitted": fitted, "summary": None, "report": None})
         model.notes_ = notes
         return model
 

@@ -1,7 +1,7 @@
 """Reading and writing by ending: the registry of file formats, and the conversions that those of networks share.
 
 A format loads what a file holds and, where it can be written, saves a model. It sees a model from outside only: through
-its public names, or as the plain data of ``model.to_plain()`` and ``Class.from_plain(state)``.
+its public names, or as the plain data of ``model.to_dict()`` and ``Class.from_dict(state)``.
 """
 
 from __future__ import annotations

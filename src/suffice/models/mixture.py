@@ -44,18 +44,18 @@ class Mixture(MixtureDistribution):
         model.fit(steps, lengths=np.ones(len(steps), np.int64), sample_weight=sample_weight)
         return self._adopt(Fit(MixtureFitted(tuple(model.emissions_), model.initial_), model.report_))
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, and what was learned."""
         state: dict[str, Any] = {"options": dict(self._options), "fitted": None}
         if self._bare_report() is not None:
-            state |= {"fitted": self.fitted_.to_dict(), "report": self.report_.to_plain()}
+            state |= {"fitted": self.fitted_.to_dict(), "report": self.report_.to_dict()}
         return state
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         model = cls(**plain["options"])
         if plain["fitted"] is not None:
             fitted = cls._of(tuple(plain["fitted"]["components"]), plain["fitted"]["weights"])
-            model._adopt(Fit(fitted, Report.from_plain(plain["report"])))
+            model._adopt(Fit(fitted, Report.from_dict(plain["report"])))
         return model

@@ -3,8 +3,8 @@
 A tree is built from dicts, lists, tuples, frozensets, text, numbers, truth values, None, bytes, dates and times,
 decimals, arrays and the library's own objects. What JSON has no word for becomes an object with the key ``"$"``, whose
 value is a tag (see `docs/file-format.md`). An object is written as the name under which the package
-exports its class and the state that ``to_plain()`` gives; reading builds only such classes, and those
-that installed packages offer or the program has registered, by ``from_plain(state)``.
+exports its class and the state that ``to_dict()`` gives; reading builds only such classes, and those
+that installed packages offer or the program has registered, by ``from_dict(state)``.
 No other code is ever run.
 """
 
@@ -52,7 +52,7 @@ CLASSES: Registry[type[Any]] = Registry("suffice.models")
 
 
 def register(cls: type[Any]) -> None:
-    """Let files hold objects of a class of one's own: ``to_plain()`` writes it, ``from_plain(state)`` builds it."""
+    """Let files hold objects of a class of one's own: ``to_dict()`` writes it, ``from_dict(state)`` builds it."""
     CLASSES.register(cls.__name__, lambda: cls)
 
 
@@ -62,7 +62,7 @@ def exported_class(name: object) -> type[Any] | None:
     if not isinstance(name, str):
         return None
     value = getattr(package, name) if name in package._EXPORTS else CLASSES.find(name)
-    return value if isinstance(value, type) and callable(getattr(value, "from_plain", None)) else None
+    return value if isinstance(value, type) and callable(getattr(value, "from_dict", None)) else None
 
 
 def _where(path: list[object]) -> str:
@@ -148,11 +148,11 @@ class TreeEncoder:
             except OptionError as error:
                 raise self._refusal(str(error)) from None
             return {"$": tag, **{key: self._child(key, part) for key, part in parts.items()}}
-        if hasattr(type(value), "to_plain"):
+        if hasattr(type(value), "to_dict"):
             name = type(value).__name__
             if exported_class(name) is not type(value):
                 raise self._refusal(f"an object of class {name}, which suffice does not export and could not read back")
-            return {"$": "object", "class": name, "state": self._child(name, value.to_plain())}
+            return {"$": "object", "class": name, "state": self._child(name, value.to_dict())}
         raise self._refusal(f"a value of type {type(value).__name__}, which has no place in a file")
 
     def _refusal(self, what: str) -> OptionError:
@@ -280,7 +280,7 @@ class TreeDecoder:
             raise FileFormatError(f"{reprlib.repr(fields['class'])} is no class of suffice that a file may hold")
         state = self._child(kind.__name__, fields["state"])
         try:
-            return kind.from_plain(state)
+            return kind.from_dict(state)
         except MissingExtraError:
             raise
         except Exception as error:

@@ -408,8 +408,8 @@ def test_given_numbers_are_checked() -> None:
 @pytest.mark.parametrize("names", [("a", "y"), ("g", "a", "y")])
 def test_saved_and_loaded(tmp_path: Any, names: tuple[str, ...], options: Any) -> None:
     node = learn(mixed(), names, **options)
-    save(tmp_path / "node.json", node.to_plain())
-    back = LinearGaussianNode.from_plain(load(tmp_path / "node.json"))
+    save(tmp_path / "node.json", node.to_dict())
+    back = LinearGaussianNode.from_dict(load(tmp_path / "node.json"))
     assert back.weights.tolist() == node.weights.tolist()
     assert (back.domain, back.notes, back.evidence, back.pool) == (node.domain, node.notes, node.evidence, node.pool)
     frame = mixed(9, seed=3)
@@ -431,9 +431,9 @@ def test_saved_and_loaded(tmp_path: Any, names: tuple[str, ...], options: Any) -
     ],
 )
 def test_damaged_files_are_refused(change: Any) -> None:
-    plain = learn(mixed(), ("g", "a", "y")).to_plain()
+    plain = learn(mixed(), ("g", "a", "y")).to_dict()
     with pytest.raises((sf.FileFormatError, AttributeError)):
-        LinearGaussianNode.from_plain({**plain, **change})
+        LinearGaussianNode.from_dict({**plain, **change})
 
 
 def test_figures_published_for_gaussian_test() -> None:

@@ -314,8 +314,8 @@ def test_files_keep_every_bit(tmp_path: Path, ending: str) -> None:
 
 
 def test_a_damaged_node_is_refused() -> None:
-    plain = network(2).fit(draw(2, 50, 0)).node("y").to_plain()
-    assert NoisyOrNode.from_plain(plain).name == "y"
+    plain = network(2).fit(draw(2, 50, 0)).node("y").to_dict()
+    assert NoisyOrNode.from_dict(plain).name == "y"
     for change in (
         {"weights": np.zeros(2)},
         {"weights": np.array([0.1, -0.2, 0.3])},
@@ -327,7 +327,7 @@ def test_a_damaged_node_is_refused() -> None:
         {"domain": None},
     ):
         with pytest.raises(sf.FileFormatError, match=r"codes or arrays that do not fit|expected (Floats|Domain)"):
-            NoisyOrNode.from_plain({**plain, **change})
+            NoisyOrNode.from_dict({**plain, **change})
 
 
 def test_a_fixed_node_from_leak_and_inhibitors() -> None:

@@ -148,12 +148,12 @@ def test_a_tie_survives_a_file(tmp_path: Path, ending: str) -> None:
 
 
 def test_a_file_whose_tied_nodes_differ_is_refused() -> None:
-    plain = unrolled(3).fit(chains(30, 3)).to_plain()
+    plain = unrolled(3).fit(chains(30, 3)).to_dict()
     nodes = plain["fitted"]["nodes"]
     place = next(k for k, node in enumerate(nodes) if node["domain"].names[-1] == "X2")
     nodes[place] = {**nodes[place], "rows": np.full((3, 3), 1 / 3)}
     with pytest.raises(sf.FileFormatError, match="'X1', 'X2' are tied, and their parameters differ"):
-        sf.BayesianNetwork.from_plain(plain)
+        sf.BayesianNetwork.from_dict(plain)
 
 
 def test_gaps_are_learned_by_all_members_together() -> None:

@@ -369,10 +369,10 @@ def test_a_model_is_written_and_read(tmp_path: Any, ending: Any, options: Any) -
 
 
 def test_a_file_whose_parts_do_not_fit_is_refused() -> None:
-    plain = sf.ChainCRF(prior=PRIOR).fit(DICTS, LABELS).to_plain()
+    plain = sf.ChainCRF(prior=PRIOR).fit(DICTS, LABELS).to_dict()
     plain["fitted"]["pair_labels"] = plain["fitted"]["pair_labels"] + 7
     with pytest.raises(FileFormatError, match="damaged"):
-        sf.ChainCRF.from_plain(plain)
+        sf.ChainCRF.from_dict(plain)
 
 
 def test_options_are_read_set_and_cloned() -> None:

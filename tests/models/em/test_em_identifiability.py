@@ -99,4 +99,4 @@ def test_curvature_survives_a_file() -> None:
         model="m", rows=1, weight=1.0, passes=1, method="EM", estimate="maximum likelihood", log_likelihood=-1.0,
         objective=-1.0, n_params=2, certificate=sf.Certificate(0.0, curvature=found),
     )  # fmt: skip
-    assert sf.Report.from_plain(report.to_plain()) == report
+    assert sf.Report.from_dict(report.to_dict()) == report

@@ -26,12 +26,12 @@ def model_of(edge: float, **options: Any) -> sf.GraphCRF:
     X = [clique(np.random.default_rng(seed)) for seed in range(2)]
     y = [[0, 1] * 4 + [0], [1] * NODES]
     fitted = sf.GraphCRF(sf.Normal(variance=1.0), edge_weights="equal").fit(X, y)
-    plain = fitted.to_plain()
+    plain = fitted.to_dict()
     weights = np.array(
         [{"nodes": {0: 0.0, 1: 1.0}.get(name[1], 0.0)}.get(name[0], edge) for name in fitted.weight_names_]
     )
     plain["fitted"]["weights"] = weights
-    found = sf.GraphCRF.from_plain(plain)
+    found = sf.GraphCRF.from_dict(plain)
     found._options.update(inference="gibbs", max_cells=10, random_state=0, **options)
     return found
 

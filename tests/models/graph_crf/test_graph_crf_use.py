@@ -166,10 +166,10 @@ def test_a_damaged_file_is_refused() -> None:
         ("widths", {"nodes": [1, 2], "edges": [10**9, 1]}),
         ("widths", {"nodes": [1, 2]}),
     ):
-        plain = fitted().to_plain()
+        plain = fitted().to_dict()
         plain["fitted"][name] = value
         with pytest.raises(sf.FileFormatError, match="damaged"):
-            sf.GraphCRF.from_plain(plain)
+            sf.GraphCRF.from_dict(plain)
 
 
 def test_cliques_too_large_for_a_table_are_refused() -> None:

@@ -252,7 +252,7 @@ def test_the_gap_is_in_standard_errors_of_the_complete_counts(prior: float | Non
 
 def test_a_file_keeps_what_em_has_measured() -> None:
     model = HMM(2, sf.Categorical(), n_init=2, tolerance=1e-3, max_iter=2000).fit(SEEN)
-    again = HMM.from_plain(model.to_plain())
+    again = HMM.from_dict(model.to_dict())
     assert again.statistics_.log_likelihood == model.statistics_.log_likelihood == model.report_.log_likelihood
     assert (again.scores_, again.n_expectations_) == (model.scores_, model.n_expectations_)
     assert model.n_expectations_ > 0
@@ -271,11 +271,11 @@ def test_a_file_keeps_what_em_has_measured() -> None:
     ],
 )
 def test_a_damaged_file_is_refused(part: str, name: str, value: Any) -> None:
-    plain = HMM(2, sf.Categorical(), tolerance=1e-3, max_iter=2000).fit(SEEN).to_plain()
+    plain = HMM(2, sf.Categorical(), tolerance=1e-3, max_iter=2000).fit(SEEN).to_dict()
     held = plain["learned_from"] if part == "learned_from" else plain["learned_from"]["statistics"]
     held[name] = value
     with pytest.raises(sf.FileFormatError, match="in this file"):
-        HMM.from_plain(plain)
+        HMM.from_dict(plain)
 
 
 @pytest.mark.parametrize("threads", ["two", 0, 1.5])

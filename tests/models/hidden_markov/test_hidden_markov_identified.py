@@ -123,7 +123,7 @@ def test_a_dear_look_is_left_to_the_user(monkeypatch: pytest.MonkeyPatch) -> Non
     assert model.identifiability(data).size == 7
     with pytest.raises(sf.EstimateError, match=r"standard_errors_of\(sequences\)"):
         model.standard_errors_  # noqa: B018
-    plain = sf.Report.from_plain(model.report_.to_plain())
+    plain = sf.Report.from_dict(model.report_.to_dict())
     assert plain == model.report_
 
 

@@ -83,7 +83,7 @@ def test_files_of_networks_that_were_not_fitted(tmp_path: Any) -> None:
 
 def test_damaged_files_are_refused(tmp_path: Any) -> None:
     mrf = sf.MarkovNetwork(CYCLE).fit(ROWS)
-    plain = mrf.to_plain()
+    plain = mrf.to_dict()
     for key, value in (
         ("weights", np.zeros(3)),
         ("weights", np.full(12, np.nan)),
@@ -92,7 +92,7 @@ def test_damaged_files_are_refused(tmp_path: Any) -> None:
         ("masks", [[["A", "B"], np.ones((2, 2))]]),
     ):
         with pytest.raises(sf.FileFormatError):
-            sf.MarkovNetwork.from_plain({**plain, "fitted": {**plain["fitted"], key: value}})
+            sf.MarkovNetwork.from_dict({**plain, "fitted": {**plain["fitted"], key: value}})
 
 
 def test_pickle_and_copies() -> None:

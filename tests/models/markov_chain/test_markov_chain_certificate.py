@@ -212,7 +212,7 @@ def test_a_formula_maximises_nothing_and_says_so(options: dict[str, Any]) -> Non
     assert "maximises nothing" in lines["from optimum"]
     assert lines["maximum exists"] == "not applicable"
     assert "row's sum" in lines["slope"]
-    assert sf.Report.from_plain(report.to_plain()).certificate == certificate
+    assert sf.Report.from_dict(report.to_dict()).certificate == certificate
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])

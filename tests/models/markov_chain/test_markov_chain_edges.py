@@ -269,7 +269,7 @@ def test_sequences_shorter_than_the_order_have_a_law(options: dict[str, Any], or
     assert np.isnan(row).all() if nothing else row.sum() == pytest.approx(1.0)
     assert chain.counts(["a"] * order).tolist() == [0.0, 0.0]
     assert chain.probability("a", ["<s>"]) == chain.initial_.at(to="a")
-    again = type(chain).from_plain(chain.to_plain())
+    again = type(chain).from_dict(chain.to_dict())
     assert again.score(["ab"]) == chain.score(["ab"])
     if "prior" in options or "smoothing" in options:
         weights = chain.interpolation_weight_

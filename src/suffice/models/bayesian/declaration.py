@@ -294,9 +294,9 @@ class BayesianNetwork(SummaryEstimator):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, tables, statistics and report as plain data."""
-        plain, options = super().to_plain(), self._options
+        plain, options = super().to_dict(), self._options
         plain["options"]["structure"] = {node: list(parents) for node, parents in self._learning.parents.items()}
         plain["options"]["states"] = self._declared or None
         if self._fit is not None:
@@ -311,7 +311,7 @@ class BayesianNetwork(SummaryEstimator):
         return NetworkFitted.from_dict(plain, self._learning)
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         options = {**plain["options"], "fixed": read_fixed(plain["options"]["fixed"])}
-        return super().from_plain({**plain, "options": options})
+        return super().from_dict({**plain, "options": options})

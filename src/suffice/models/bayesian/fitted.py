@@ -319,7 +319,7 @@ class NetworkFitted:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file; the structure is an option."""
-        return {"nodes": [node.to_plain() for node in self.nodes.values()]}
+        return {"nodes": [node.to_dict() for node in self.nodes.values()]}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], learning: NodeLearning) -> NetworkFitted:
@@ -329,7 +329,7 @@ class NetworkFitted:
         unknown = {each["kind"] for each in plain["nodes"]} - set(NODES)
         if unknown:
             raise FileFormatError(f"The file holds nodes of the kinds {listing(unknown)}; known: {listing(NODES)}.")
-        read: list[Any] = [NODES[each["kind"]].from_plain(each) for each in plain["nodes"]]
+        read: list[Any] = [NODES[each["kind"]].from_dict(each) for each in plain["nodes"]]
         fitted = cls({node.name: node for node in read}, tuple(learning.hidden), learning.leading)
         if fitted.parents != learning.parents:
             raise FileFormatError("The tables do not belong to the structure of the network.")

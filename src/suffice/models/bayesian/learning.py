@@ -245,7 +245,7 @@ def plain_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
     if fixed is None:
         return None
     fitted: dict[Any, Any] = {name: value for name, value in fixed.items() if isinstance(value, FittedNode)}
-    return {**fixed, **{name: node.to_plain() for name, node in fitted.items()}}
+    return {**fixed, **{name: node.to_dict() for name, node in fitted.items()}}
 
 
 def read_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
@@ -254,9 +254,7 @@ def read_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
         return None
     from suffice.models.bayesian.nodes.kinds import NODES
 
-    return {
-        name: NODES[value["kind"]].from_plain(value) if _is_plain(value) else value for name, value in fixed.items()
-    }
+    return {name: NODES[value["kind"]].from_dict(value) if _is_plain(value) else value for name, value in fixed.items()}
 
 
 def _is_plain(value: object) -> bool:

@@ -202,21 +202,21 @@ class ConditionalField(Estimator):
     def _fitted_from(cls, plain: Mapping[str, Any]) -> FieldFitted[Any]:
         """A fitted value out of a file."""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, what was learned, what was measured at it, and the report as plain data."""
-        plain = super().to_plain()
+        plain = super().to_dict()
         if plain["fitted"] is not None:
             judged = self._judgement()
-            plain["measured"] = {"slope": judged.slope, "totals": judged.kept.to_plain()}
+            plain["measured"] = {"slope": judged.slope, "totals": judged.kept.to_dict()}
         return plain
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         model = cls._with_options(plain)
         if plain["fitted"] is not None:
-            fitted, report = cls._fitted_from(plain["fitted"]), Report.from_plain(plain["report"])
-            totals = FeatureTotals.from_plain(plain["measured"]["totals"], len(fitted.weights))
+            fitted, report = cls._fitted_from(plain["fitted"]), Report.from_dict(plain["report"])
+            totals = FeatureTotals.from_dict(plain["measured"]["totals"], len(fitted.weights))
             slope = float(plain["measured"]["slope"])
             judged = Judgement(report.log_likelihood, report.objective, report.certificate, slope=slope, kept=totals)
             model._adopt(Fit(fitted, report, judged))

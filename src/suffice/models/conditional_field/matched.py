@@ -53,12 +53,12 @@ class FeatureTotals:
             shown, self.observed / weight, self.expected / weight, prior_gradient, about=about, total=self.total
         )
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         return dict(vars(self))
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any] | None, total: int) -> FeatureTotals | None:
+    def from_dict(cls, plain: Mapping[str, Any] | None, total: int) -> FeatureTotals | None:
         """Rebuild from plain data; None where a file holds none."""
         if plain is None:
             return None

@@ -243,18 +243,18 @@ class GaussianGraph(SummaryEstimator):
         index = pd.Index(list(self.nodes), tupleize_cols=False)
         return pd.DataFrame(getattr(self, f"{what}_"), index=index, columns=index)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, parameters, statistics and report as plain data; any structure is written as its edges."""
-        plain = super().to_plain()
+        plain = super().to_dict()
         plain["options"] |= {"structure": [list(edge) for edge in self.edges], "nodes": list(self.nodes)}
         return plain
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         options = dict(plain["options"])
         options["structure"] = [tuple(edge) for edge in options["structure"]]
-        return super().from_plain({**plain, "options": options})
+        return super().from_dict({**plain, "options": options})
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> GaussianGraphFitted:
         return GaussianGraphFitted.from_dict(plain, self._structure, known_mean=self._task().known_mean is not None)

@@ -441,21 +441,21 @@ class GLM(Estimator):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, what was learned, both sides of its score equations, and the report as plain data."""
-        plain = super().to_plain()
+        plain = super().to_dict()
         if plain["fitted"] is not None:
-            plain["matched"] = self._judgement().kept.to_plain()
+            plain["matched"] = self._judgement().kept.to_dict()
         return plain
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         model = cls._with_options(plain)
         if plain["fitted"] is None:
             return model
-        fitted, report = GLMFitted.from_dict(plain["fitted"]), Report.from_plain(plain["report"])
+        fitted, report = GLMFitted.from_dict(plain["fitted"]), Report.from_dict(plain["report"])
         check_fitted(model._options, fitted.family, fitted.specification)
-        matched = MatchedRows.from_plain(plain["matched"], fitted.values.shape)
+        matched = MatchedRows.from_dict(plain["matched"], fitted.values.shape)
         judged = Judgement(report.log_likelihood, report.objective, report.certificate, kept=matched)
         return model._adopt(Fit(fitted, report, judged))

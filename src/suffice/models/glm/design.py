@@ -226,10 +226,10 @@ class Design(Placed):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         columns: list[dict[str, Any]] = [
-            {"variable": c.variable.to_plain(), "shares": c.shares, "full": c.full}
+            {"variable": c.variable.to_dict(), "shares": c.shares, "full": c.full}
             if isinstance(c, Factor)
             else {"real": c}
             for c in self.columns
@@ -237,14 +237,14 @@ class Design(Placed):
         return {"constant": self.constant, "columns": columns, "sparse": list(self.sparse), "blocked": self.blocked}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Design:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Design:
         """Rebuild from plain data, checking it."""
         columns: list[Hashable | Factor] = []
         for entry in plain["columns"]:
             if "variable" not in entry:
                 columns.append(entry["real"])
                 continue
-            variable = Variable.from_plain(entry["variable"])
+            variable = Variable.from_dict(entry["variable"])
             shares = np.asarray(entry["shares"], dtype=np.float64)
             if shares.shape != (variable.card,):
                 raise FileFormatError(f"The factor {variable.name!r} has {variable.card} levels, {len(shares)} shares.")

@@ -178,7 +178,7 @@ class GLMFitted(Coefficients):
             **plain,
             **listed,
             **{name: None if math.isnan(plain[name]) else plain[name] for name in _NUMBERS},
-            "design": self.design.to_plain(),
+            "design": self.design.to_dict(),
             "information": {name: getattr(lasting, name) for name in ("body", "cross", "levels", "root")},
             "classes": None if self.classes is None else list(self.classes),
             "posterior": None if self.posterior is None else list(self.posterior),
@@ -188,7 +188,7 @@ class GLMFitted(Coefficients):
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> GLMFitted:
         """Rebuild from plain data, checking shapes."""
-        design = Design.from_plain(plain["design"])
+        design = Design.from_dict(plain["design"])
         beta = np.asarray(plain["beta"], dtype=np.float64)
         if beta.ndim != 2 or len(beta) != design.size or not np.isfinite(beta).all():
             raise FileFormatError(f"The file has coefficients of shape {beta.shape} for {design.size} columns.")

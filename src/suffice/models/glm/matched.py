@@ -111,13 +111,13 @@ class MatchedRows:
                 self.pairs  # noqa: B018
         return {**fields_of(self), "_make": None, "_fit": None}
 
-    def to_plain(self) -> dict[str, Any] | None:
+    def to_dict(self) -> dict[str, Any] | None:
         """Plain data for a file."""
         held = self.__getstate__()
         return None if held["_pairs"] is None else {**vars(held["_pairs"]), "likelihood": held["_likelihood"]}
 
     @classmethod
-    def from_plain(cls, plain: Any, shape: tuple[int, ...]) -> MatchedRows:
+    def from_dict(cls, plain: Any, shape: tuple[int, ...]) -> MatchedRows:
         """Rebuild from plain data; arrays of another shape are an error."""
         rows = cls()
         if plain is None:

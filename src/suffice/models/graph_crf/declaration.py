@@ -148,9 +148,9 @@ class GraphCRF(ConditionalField):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, parameters, summary and report as plain data; functions as the numbers they gave in the fit."""
-        plain = super().to_plain()
+        plain = super().to_dict()
         options = plain["options"]
         forms = {EDGES: options["edge_weights"], **(options["templates"] or {})}
         if any(callable(form) for form in forms.values()):

@@ -412,22 +412,22 @@ class HiddenMarkovModel(Estimator):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, what was learned and what from, and the report as plain data; no sequence is kept."""
-        plain = super().to_plain()
+        plain = super().to_dict()
         if plain["fitted"] is not None:
             plain["learned_from"] = self._learned_from().to_dict()
         return plain
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data, checking shapes and rows."""
         model = cls._with_options(plain)
         if plain["fitted"] is not None:
             fitted = HiddenMarkovFitted.from_dict(plain["fitted"], model._options)
             learner = model._task().learner(fitted.emission, fitted.states)
             held = LearnedFrom.from_dict(plain["learned_from"], learner, fitted)
-            report = Report.from_plain(plain["report"])
+            report = Report.from_dict(plain["report"])
             figures = (report.log_likelihood, report.objective, report.certificate)
             judged = Judgement(*figures, gap=held.step, matched=partial(held.matched, fitted), kept=held)
             model._adopt(Fit(fitted, report, judged))

@@ -299,9 +299,9 @@ class MarkovNetwork(SummaryEstimator):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Options, weights, statistics and report as plain data; functions are written as their tables."""
-        plain = super().to_plain()
+        plain = super().to_dict()
         plain["options"]["structure"] = self._spec.tabulated(self._known())
         return plain
 

@@ -122,7 +122,7 @@ class Feature:
         ]
         return Feature(list(self.placements), tables, name=self.name)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file; a function has to be tabulated first."""
         if not isinstance(self.values, list) or not all(isinstance(table, Table) for table in self.values):
             raise OptionError(
@@ -132,7 +132,7 @@ class Feature:
         return {"placements": [list(scope) for scope in self.placements], "tables": self.values, "name": self.name}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Feature:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Feature:
         """Rebuild from plain data."""
         placements, tables, name = plain["placements"], plain["tables"], plain["name"]
         if not isinstance(name, str) or not all(isinstance(table, Table) for table in tables):

@@ -39,7 +39,7 @@ class NextState(Protocol):
         """Log probability of the last word of each window given the others (m,); -inf, never NaN."""
         ...
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         ...
 
@@ -104,15 +104,15 @@ class BackoffDistribution(_OverLevels):
             logs = np.where(begins, self.first[safe], logs)
         return np.where(known, logs, -np.inf)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         arrays = {"log_p": list(self.log_p), "log_weight": list(self.log_weight), "first": self.first}
-        return {"kind": "backoff", "levels": self.levels.to_plain(), **arrays}
+        return {"kind": "backoff", "levels": self.levels.to_dict(), **arrays}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> BackoffDistribution:
+    def from_dict(cls, plain: Mapping[str, Any]) -> BackoffDistribution:
         """Rebuild from plain data."""
-        levels = Levels.from_plain(plain["levels"])
+        levels = Levels.from_dict(plain["levels"])
         log_p, log_weight = tuple(plain["log_p"]), tuple(plain["log_weight"])
         if len(log_p) != levels.order + 1 or len(log_weight) != levels.order:
             raise FileFormatError("The chain has arrays for another number of levels.")
@@ -162,11 +162,11 @@ class LevelMixture(_OverLevels):
             logs = np.where((past == self.card).all(axis=1), self.first[safe], logs)
         return np.where(known, logs, -np.inf)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         return {
             "kind": "mixture",
-            "levels": self.levels.to_plain(),
+            "levels": self.levels.to_dict(),
             "scale": list(self.scale),
             "share": list(self.share),
             "unseen": self.unseen,
@@ -175,9 +175,9 @@ class LevelMixture(_OverLevels):
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> LevelMixture:
+    def from_dict(cls, plain: Mapping[str, Any]) -> LevelMixture:
         """Rebuild from plain data."""
-        levels = Levels.from_plain(plain["levels"])
+        levels = Levels.from_dict(plain["levels"])
         parts = len(plain["unseen"])
         for n in range(levels.order):
             _check_finite(plain["scale"][n], (len(levels.levels[n]),))
@@ -216,12 +216,12 @@ class TableDistribution:
         known = (word >= 0) & (word < self.card) & (past >= 0) & (past <= self.card)
         return np.where(known, self.log_table[np.where(known, past, 0), np.where(known, word, 0)], -np.inf)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         return {"kind": "table", "log_table": self.log_table}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> TableDistribution:
+    def from_dict(cls, plain: Mapping[str, Any]) -> TableDistribution:
         """Rebuild from plain data."""
         table = np.asarray(plain["log_table"])
         _check_logs(table, (table.shape[1] + 1, table.shape[1]))
@@ -233,7 +233,7 @@ def distribution_from_plain(plain: Mapping[str, Any]) -> NextState:
     kinds: dict[str, Any] = {"backoff": BackoffDistribution, "mixture": LevelMixture, "table": TableDistribution}
     if plain["kind"] not in kinds:
         raise FileFormatError(f"There is no law of the kind {plain['kind']!r}.")
-    distribution: NextState = kinds[plain["kind"]].from_plain(plain)
+    distribution: NextState = kinds[plain["kind"]].from_dict(plain)
     return distribution
 
 

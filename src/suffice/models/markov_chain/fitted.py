@@ -393,13 +393,13 @@ class MarkovChainFitted:
             held = {"weights": prior.weights, "alphas": prior.alphas, "first": prior.first, "each": prior.each}
         apart = self.levels is not None and self.distribution.levels is None
         return {
-            "law": self.distribution.to_plain(),
+            "law": self.distribution.to_dict(),
             "states": list(words.states),
             "marks": [words.start, words.end, words.unknown],
             "prior": held,
             "weights": list(self.weights),
             "background": self.background,
-            "levels": self.counted.to_plain() if apart else None,
+            "levels": self.counted.to_dict() if apart else None,
             "counted": self.levels is not None,
         }
 
@@ -414,6 +414,6 @@ class MarkovChainFitted:
             raise FileFormatError(f"The chain is of order {order!r}, its law of {distribution.order}.")
         held, given = plain["prior"], plain["levels"]
         prior = None if held is None else RowPrior(held["weights"], held["alphas"], held["first"], held["each"])
-        levels = distribution.levels if given is None else Levels.from_plain(given)
+        levels = distribution.levels if given is None else Levels.from_dict(given)
         rest = (prior, tuple(plain["weights"]), plain["background"])
         return cls(distribution, words, levels if plain["counted"] else None, *rest, **how)

@@ -142,7 +142,7 @@ class Levels:
             counts.append(self.levels[n - 1].count[whole])
         return np.concatenate(windows), np.concatenate(counts)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         fields = ("history", "word", "suffix")
         levels = [{name: getattr(level, name).astype(np.int64) for name in fields} for level in self.levels]
@@ -150,7 +150,7 @@ class Levels:
         return {"card": self.card, "levels": [a | b for a, b in zip(levels, counts, strict=True)]}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Levels:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Levels:
         """Rebuild from plain data, checking every place."""
         card = plain["card"]
         if type(card) is not int or card < 1:

@@ -28,12 +28,12 @@ class Smoothing:
             raise OptionError(f"{type(self).__name__} has the options {listing(known)}; found {listing(options)}.")
         return replace(self, **options)  # type: ignore[type-var]
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         return asdict(self)  # type: ignore[call-overload]
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data, checking it."""
         return cls(**plain)
 

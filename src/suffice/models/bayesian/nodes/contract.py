@@ -138,12 +138,12 @@ class Node(Protocol):
         """One value for each of n rows of the parents."""
         ...
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         ...
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data, checking it."""
         ...
 

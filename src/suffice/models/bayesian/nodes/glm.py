@@ -401,10 +401,10 @@ class GLMNode(UnitFree):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         values = {name: getattr(self, name) for name in FIELDS}
-        report = None if self.report is None else self.report.to_plain()
+        report = None if self.report is None else self.report.to_dict()
         return {
             "kind": self.kind,
             **values,
@@ -414,7 +414,7 @@ class GLMNode(UnitFree):
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> GLMNode:
+    def from_dict(cls, plain: Mapping[str, Any]) -> GLMNode:
         """Rebuild from plain data, checking that the coefficients belong to the family."""
         from suffice.models.glm.declaration import GLM
         from suffice.models.glm.fitted import GLMFitted
@@ -423,7 +423,7 @@ class GLMNode(UnitFree):
         options |= {name: tuple(plain[name]) for name in ("notes", "directions")}
         if not isinstance(plain["domain"], Domain) or not isinstance(plain["model"], GLM):
             raise FileFormatError("A GLM node needs a domain and a model.")
-        report = None if plain["report"] is None else Report.from_plain(plain["report"])
+        report = None if plain["report"] is None else Report.from_dict(plain["report"])
         learned = GLMFitted.from_dict(plain["learned"])
         node = checked(cls(**options, model=plain["model"], learned=learned, report=report))
         check_fits(node)

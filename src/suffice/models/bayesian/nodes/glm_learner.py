@@ -45,7 +45,7 @@ class GLMLearner(NodeLearner):
 
     @property
     def _said(self) -> tuple[str, str, bool]:
-        return storage.dumps(self.model.to_plain()["options"]), self.unseen, self.in_steps
+        return storage.dumps(self.model.to_dict()["options"]), self.unseen, self.in_steps
 
     def needs_rows(self, domain: Domain) -> bool:
         """Whether the node is learned from whole rows, which EM has only where all rows show the family."""

@@ -173,12 +173,12 @@ class NoisyOr(NodeKind):
             for states in listed
         )
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         return {"leak": self.leak, "active": None if self.active is None else dict(self.active)}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> NoisyOr:
+    def from_dict(cls, plain: Mapping[str, Any]) -> NoisyOr:
         """Rebuild from plain data."""
         return cls(leak=plain["leak"], active=plain["active"])
 

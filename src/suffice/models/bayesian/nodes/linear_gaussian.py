@@ -346,13 +346,13 @@ class LinearGaussianNode(Regressions):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
-        return {"kind": self.kind, **values, "prior": None if self.prior is None else self.prior.to_plain()}
+        return {"kind": self.kind, **values, "prior": None if self.prior is None else self.prior.to_dict()}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> LinearGaussianNode:
+    def from_dict(cls, plain: Mapping[str, Any]) -> LinearGaussianNode:
         """Rebuild from plain data, checking shapes, codes and signs."""
         options = {key: value for key, value in plain.items() if key != "kind"}
         if options["prior"] is not None:

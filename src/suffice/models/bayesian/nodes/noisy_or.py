@@ -317,13 +317,13 @@ class NoisyOrNode(UnitFree):
 
     # -- given numbers and files -------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
         return {"kind": self.kind, **values}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> NoisyOrNode:
+    def from_dict(cls, plain: Mapping[str, Any]) -> NoisyOrNode:
         """Rebuild from plain data, checking shapes, codes and signs."""
         options = {key: value for key, value in plain.items() if key != "kind"}
         for key in ("inactive", "notes", "directions"):

@@ -380,12 +380,12 @@ class TableNode(UnitFree):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": self.kind, **{name: value for name, value in vars(self).items() if name != "observed"}}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data, checking shapes and probabilities."""
         node = checked(cls(**{key: value for key, value in plain.items() if key != "kind"}))
         arrays = (node.rows, node.counts)

@@ -166,7 +166,7 @@ class SamplingProblem:
         prior = () if penalty is None else penalty.identity
         observed, start = self.model.expected(self.margins), self.spec.start(self.model)
         names = [self.solver, list(map(repr, self.model.scopes))]
-        return *names, self.spec.sampling.to_plain(), options["batch_size"], observed, self.data.weight, *prior, start
+        return *names, self.spec.sampling.to_dict(), options["batch_size"], observed, self.data.weight, *prior, start
 
 
 def sampling_plan(model: LogLinear, colours: int) -> str:

@@ -69,12 +69,12 @@ class GibbsSampling:
         """A copy with other options."""
         return type(self)(**{**asdict(self), **options})
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         return asdict(self)
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         known = {option.name for option in fields(cls)}
         unknown = sorted(set(plain) - known)

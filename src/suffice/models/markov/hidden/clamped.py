@@ -231,7 +231,7 @@ class ClampedProblem:
         observed = model.expected(open_margins(self.rows, model))
         names = ["sml, held", list(map(repr, model.scopes))]
         start = self.start(self.spec.solving_stream())
-        return *names, self.spec.sampling.to_plain(), observed, self.data.weight, *prior, start
+        return *names, self.spec.sampling.to_dict(), observed, self.data.weight, *prior, start
 
 
 # -- learning and measuring --------------------------------------------------------------------------------------------
