@@ -253,7 +253,7 @@ def _network(rows: Any, value: Any, spoil: Spoil, *structure: Any, **options: An
     return Case(fit, spoil, value, len(next(iter(rows.values()))))
 
 
-CLIMBED = "suffice.models.em.latent.climb"
+CLIMBED = "suffice.models.em.latent.fixed_point"
 NETWORKS = {
     "network": _network(BITS, lambda net: _table_value(net, BITS), _nodes(_flatter), EDGES),
     "network-mean": _network(BITS, lambda net: _table_value(net, BITS, 1.5), _nodes(_flatter), EDGES, prior=1.5),
@@ -435,12 +435,12 @@ MARKOV = {
         "pseudolikelihood", ended(OWLQN, shifted(0.3)), _pseudo_value(LAPLACE), LAPLACE
     ),
     "markov-loopy-bp": _sampled("loopy-bp", ended(LBFGS, shifted(0.3))),
-    "markov-gaps": _latent(CYCLE_GAPS, CYCLE, cycle_oracle(CYCLE_GAPS), ended(LATENT + "climb", shifted(0.3))),
+    "markov-gaps": _latent(CYCLE_GAPS, CYCLE, cycle_oracle(CYCLE_GAPS), ended(LATENT + "fixed_point", shifted(0.3))),
     "markov-gaps-squarem": _latent(
-        CYCLE_GAPS, CYCLE, cycle_oracle(CYCLE_GAPS), ended(LATENT + "climb", shifted(0.3)), acceleration="squarem"
+        CYCLE_GAPS, CYCLE, cycle_oracle(CYCLE_GAPS), ended(LATENT + "fixed_point", shifted(0.3)), acceleration="squarem"
     ),
     "markov-hidden": _latent(
-        CLASS_ROWS, CLASSES, class_oracle(CLASS_ROWS), ended(LATENT + "climb", shifted(0.3)), hidden={"H": 2}
+        CLASS_ROWS, CLASSES, class_oracle(CLASS_ROWS), ended(LATENT + "fixed_point", shifted(0.3)), hidden={"H": 2}
     ),
     "markov-hidden-lbfgs": _latent(
         CLASS_ROWS,
@@ -543,7 +543,10 @@ CHAINS = {
         smoothing=sf.Interpolation(),
     ),
     "chain-learned-prior": _chain(
-        ended("suffice.models.markov_chain.hyper.climb", lambda x: x + 0.7), _evidence, prior=1.0, learn_prior=True
+        ended("suffice.models.markov_chain.hyper.fixed_point", lambda x: x + 0.7),
+        _evidence,
+        prior=1.0,
+        learn_prior=True,
     ),
 }
 
@@ -608,7 +611,7 @@ def _climbed(law: Any, sequences: Any, acceleration: Any) -> Any:
     return model.fit(sequences)
 
 
-BAUM_WELCH = "suffice.models.em.latent.climb"
+BAUM_WELCH = "suffice.models.em.latent.fixed_point"
 HIDDEN_CHAINS = {
     "hmm-known": Case(
         lambda: sf.HiddenMarkovModel(["X", "Y"], sf.Categorical()).fit(SEEN, PATHS), _known, _known_value, 20.0

@@ -185,8 +185,10 @@ def test_networks_learned_by_sampling_have_errors() -> None:
     monte_carlo = net.report_.certificate.monte_carlo
     assert found.errors is not None
     assert monte_carlo is not None
-    assert found.errors.max() == pytest.approx(monte_carlo.error, rel=1e-12)
-    assert np.abs(found.gaps).max() == pytest.approx(net.report_.certificate.moment_gap, rel=1e-12)
+    error = np.sqrt(found.expected * (1.0 - found.expected) / 60)  # Of the share of 60 rows in each cell.
+    assert (found.errors / error).max() == pytest.approx(monte_carlo.error, rel=1e-9)
+    assert np.abs(found.gaps / error).max() == pytest.approx(net.report_.certificate.moment_gap, rel=1e-9)
+    assert np.abs(found.gaps).max() == pytest.approx(net.report_.certificate.slope, rel=1e-12)
     exact = net.query(["a", "b"]).values.ravel()
     assert (np.abs(found.expected - exact) < 5 * found.errors).all()
 
@@ -273,7 +275,7 @@ def test_chains_of_labels_match_sums_of_features(prior: Any, tmp_path: Path) -> 
     noun = model.labels_.index("N")
     expected = (marginals[1][1] + marginals[2][1] + marginals[3][1])[noun] / 4
     assert found.expected[found.names.index("state w:cat → N")] == pytest.approx(expected, rel=1e-9)
-    assert np.abs(found.gaps).max() * 4 == pytest.approx(model.report_.certificate.moment_gap, abs=1e-12)
+    assert np.abs(found.gaps).max() * 4 == pytest.approx(model.report_.certificate.slope, abs=1e-12)
     assert np.abs(found.gaps).max() < 1e-7
     if isinstance(prior, sf.Normal):
         assert found.pull == pytest.approx(-model.weights_ / 2.0 / 4, abs=1e-8)

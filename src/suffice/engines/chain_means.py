@@ -47,7 +47,8 @@ class ChainMeans:
     they have mixed and infinite where a function moves in no chain and differs between them (Gelman et al. 2013,
     section 11.4). Both are NaN for functions that vary too seldom for their variance to be known.
 
-    `levels` is the number of temperatures where replicas were exchanged, 1 for chains of the law alone.
+    `variance` (k,) is that of one draw, NaN where it is not known. `levels` is the number of temperatures where
+    replicas were exchanged, 1 for chains of the distribution alone.
     """
 
     mean: Floats
@@ -56,6 +57,7 @@ class ChainMeans:
     r_hat: Floats
     draws: int
     levels: int = 1
+    variance: Floats | None = None
 
     def mixing(self, judged: NDArray[np.bool_] | None = None) -> tuple[float, float]:
         """The smallest effective sample size and the largest R-hat of functions that vary; judged (k,): some of them.
@@ -116,7 +118,8 @@ class Tracker:
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.where(error > 0.0, variance / error**2, most)
         size = np.where(known, np.minimum(size, most), np.nan)
-        return ChainMeans(mean, error, size, np.where(known, self._r_hat(variance), np.nan), total)
+        r_hat = np.where(known, self._r_hat(variance), np.nan)
+        return ChainMeans(mean, error, size, r_hat, total, variance=np.where(known, variance, np.nan))
 
     def _variance(self) -> tuple[Floats, NDArray[np.bool_]]:
         """The variance of a draw (k,), over chains and over time, and where it is known well enough."""

@@ -40,8 +40,8 @@ KEPT_PLANS = 32
 class ConditionalGaussian:
     """The exact engine for a network of tables and regressions.
 
-    >>> from suffice.engines.mixed_network import Discrete, Regression
-    >>> x = Regression(discrete=("z",), reals=(), weights=[[0.0], [2.0]], variance=[1.0, 1.0])
+    >>> from suffice.engines.mixed_network import Discrete, NodeRegression
+    >>> x = NodeRegression(discrete=("z",), reals=(), weights=[[0.0], [2.0]], variance=[1.0, 1.0])
     >>> network = MixedNetwork({"z": Discrete((), [0.5, 0.5])}, {"x": x})
     >>> ConditionalGaussian(network).condition({"x": 1.0}).table(("z",))
     array([0.5, 0.5])

@@ -68,7 +68,7 @@ class FamilyFitted:
     def from_dict(cls, family: FamilyMember, plain: Mapping[str, Any]) -> FamilyFitted:
         """The fitted value of a family out of a file."""
         names, posterior = plain["names"], plain.get("posterior")
-        if names is not None and not all(isinstance(name, Hashable) for name in names):
+        if names is not None and not (names and all(isinstance(name, Hashable) for name in names)):
             raise FileFormatError(f"The {family.title} has learned columns whose names are {names!r}.")
         if posterior is not None and type(posterior).__name__ not in family.conjugate_priors:
             raise OptionError(f"{type(posterior).__name__} is not a posterior of {family.title}.")

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from suffice.domain import Domain, Variable
-from suffice.errors import EstimateError, MergeError, OptionError
+from suffice.errors import EstimateError, FileFormatError, MergeError, OptionError
 from suffice.families.base import UNNAMED, only_variable
 from suffice.families.certificate import certify, certify_posterior
 from suffice.families.fitted import FamilyFitted
@@ -48,7 +48,9 @@ class FamilyTask(SummaryTask[FamilyFitted]):
         read = only_variable(summary, self.family.title)
         if purpose == "fit" or known is None or known.names is None or known.names == (read.name,):
             return summary
-        (learned,) = known.names
+        if len(known.names) != 1:
+            raise FileFormatError(f"The {known.title} has learned the columns {list(known.names)}; expected one.")
+        learned = known.names[0]
         if UNNAMED not in (read.name, learned):
             raise MergeError(
                 f"This {known.title} has learned the column {learned!r} and the data hold {read.name!r}. "

@@ -52,11 +52,13 @@ def measure(
     # An edge stands in K twice. The variance of a product of two normal variables is W_ii W_jj + W_ij^2 (Isserlis).
     twice, spread = np.where(rows == columns, 0.5, 1.0), np.sqrt(np.diag(W))
     slope, deviation = twice * (W - R)[rows, columns], twice * np.hypot(np.outer(spread, spread), W)[rows, columns]
-    variance, held = deviation**2, None if ridge is None else ridge_in_units(ridge, units, structure, weight)
+    error, held = deviation, None if ridge is None else ridge_in_units(ridge, units, structure, weight)
     if held is not None:
-        slope, variance = slope - held.precision * (K[rows, columns] - held.mean), variance + held.precision
+        slope = slope - held.precision * (K[rows, columns] - held.mean)
+        error = np.hypot(deviation, np.sqrt(held.precision))
     gap, largest = float(np.max(np.abs(slope) / deviation)), weight * float(np.max(np.abs(slope)))
-    moment_gap = in_standard_errors(weight * slope, weight * variance)
+    # Squares of deviations may overflow where a prior is far from the rows.
+    moment_gap = in_standard_errors(math.sqrt(weight) * slope / error, np.ones_like(slope))
     if held is not None:
         value_gap = 0.5 * float(slope @ (slope / held.precision))
         return PrecisionMeasurement(gap, moment_gap, largest, value_gap, True, spurious)

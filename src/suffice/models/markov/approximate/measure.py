@@ -41,8 +41,8 @@ class SampledSlope:
     @property
     def variance(self) -> Floats:
         """Variance of each feature (n_weights,) in one row, by the chains; by the rows where these tell too little."""
-        drawn = self.means.error**2 * self.means.effective_sample_size
-        return np.where(np.isfinite(drawn), drawn, self.problem.spread**2)
+        drawn, rows = self.means.variance, self.problem.spread**2
+        return rows if drawn is None else np.where(np.isfinite(drawn), drawn, rows)
 
     def monte_carlo(self) -> MonteCarlo:
         """What the chains say about the gap, in standard errors of each statistic.
