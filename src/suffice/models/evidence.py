@@ -15,7 +15,7 @@ from suffice.options import doubles
 from suffice.records import record
 
 #: One variable by its name, or a list of them.
-Names = Hashable | list[Hashable]
+Names = Hashable | Sequence[Hashable]
 #: The largest likelihood of soft evidence: products and sums of larger ones would leave the range of floats.
 MOST_LIKELIHOOD = 1e100
 #: What follows from each row (n, ...), and which rows are possible (n,): from the others nothing follows.
