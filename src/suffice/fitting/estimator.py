@@ -51,6 +51,13 @@ def delegated_property(member: Any, of: str = "fitted_") -> Any:
     return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
 
 
+def _fields(report: Report) -> dict[str, Any]:
+    """The fields of a report, without the figures that follow from them: what files hold."""
+    from dataclasses import asdict
+
+    return asdict(report)
+
+
 def _as_fitted(model: Estimator) -> Estimator:
     """The model with the options of its fit, where others were set since: those are for the next fit."""
     fitted = {} if model._fit is None else model._fit.options
@@ -213,9 +220,7 @@ class Estimator(Parameterized):
         state: dict[str, Any] = {"options": options, "fitted": None}
         report = self._bare_report()
         if report is not None:
-            from dataclasses import asdict
-
-            state |= {"fitted": self.fitted_.to_dict(), "report": asdict(report)}
+            state |= {"fitted": self.fitted_.to_dict(), "report": _fields(report)}
         return state
 
     @classmethod
@@ -334,12 +339,10 @@ class SummaryEstimator(Estimator):
         """Options, parameters, statistics and report as plain data; a value that was given has the first two alone."""
         plain = super().to_dict()
         if self._fit is not None:
-            from dataclasses import asdict
-
             data, report = self._fit.data, self._fit.report
             plain["fitted"] = self.fitted_.to_dict()
             plain["summary"] = None if data is None else data.statistics
-            plain["report"] = None if report is None else asdict(report)
+            plain["report"] = None if report is None else _fields(report)
         return plain
 
     @abstractmethod

@@ -8,6 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+import numpy as np
+
+from suffice.checks import read_only
+from suffice.domain import Domain, Variable
+from suffice.options import Parameterized
 from suffice.records import fields_of
 
 if TYPE_CHECKING:
@@ -34,7 +39,7 @@ class Fit(Generic[F]):
         data: Any = None,
     ) -> None:
         """later: a function that gives report and judgement, where they are not given."""
-        self.fitted, self.data = fitted, data
+        self.fitted, self.data = sealed(fitted), data
         #: The task by which the data were learned: what options say later is about the next fit.
         self.task: Any = None
         #: The options that it was made with, but for those that only steer a run: those set later are of the next fit.
@@ -75,3 +80,48 @@ class Fit(Generic[F]):
         self._look()
         judgement = self._judgement if self.data is None else None
         return {**fields_of(self), "_judgement": judgement}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Arrays come out of a pickle writeable."""
+        fields_of(self).update(state)
+        sealed(self.fitted)
+
+
+#: Parts of values that hold no arrays of their own.
+_PLAIN = {bool, float, int, str, type(None), frozenset, Domain, Variable}
+
+
+def sealed(value: F) -> F:
+    """A fitted value whose arrays cannot be written to, nor those of the frozen values that it is made of.
+
+    Fields are replaced by views that are read-only: what a user gave stays as it was.
+    """
+    kind = type(value)
+    if kind is dict:
+        _seal(value)  # type: ignore[arg-type]
+    elif kind is tuple or kind is list:
+        for part in value:  # type: ignore[attr-defined]
+            if type(part) not in _PLAIN:
+                sealed(part)
+    elif kind.__module__.startswith("suffice.") and _is_frozen(kind):
+        _seal(fields_of(value))
+    return value
+
+
+def _is_frozen(kind: type) -> bool:
+    """Whether instances refuse to be changed; models do too, but what they hold was given by a user."""
+    return kind.__setattr__ is not object.__setattr__ and not issubclass(kind, Parameterized)
+
+
+def _seal(parts: dict[Any, Any]) -> None:
+    for name, part in parts.items():
+        kind = type(part)
+        if kind in _PLAIN:
+            continue
+        if kind is np.ndarray:
+            if part.flags.writeable:
+                parts[name] = read_only(part)
+        elif kind is tuple and any(type(item) is np.ndarray and item.flags.writeable for item in part):
+            parts[name] = tuple(read_only(item) if type(item) is np.ndarray else item for item in part)
+        else:
+            sealed(part)
