@@ -34,6 +34,8 @@ PIECE_ROWS = 32_768
 LEAST_PIECE = 8_192
 #: Numbers of a piece of work; rows of a piece for each column, so that the answers of all pieces stay small beside X.
 _PIECE, _ROWS_A_COLUMN = 4_194_304, 16
+#: Multiplications of a product X'X up to which BLAS has no use for threads, and need not be held to one.
+_TINY = 30_000
 #: Eigenvalues of the information of one row, scaled to a diagonal of ones, that are rounding.
 _ROW_ROUNDING = 1e-14
 
@@ -108,10 +110,10 @@ class RowBlock:
 
     def part(self, rows: slice) -> RowBlock:
         """Some rows in succession, which keep their numbers."""
-        return replace(self.chosen(rows), start=self.start + rows.start)
+        return self.chosen(rows, self.start + rows.start)
 
-    def chosen(self, rows: Any) -> RowBlock:
-        """Some rows, by number or by a slice, as rows of their own."""
+    def chosen(self, rows: Any, start: int = 0) -> RowBlock:
+        """Some rows, by number or by a slice, as rows of their own, which are counted from a start."""
         return RowBlock(
             self.dense[rows],
             self.y[rows],
@@ -120,6 +122,7 @@ class RowBlock:
             None if self.sparse is None else self.sparse[rows],
             None if self.codes is None else self.codes[rows],
             None if self.factors is None else self.factors[rows],
+            start,
         )
 
     def parts(self, size: int) -> Iterator[RowBlock]:
@@ -297,7 +300,8 @@ def reduce_rows(block: RowBlock, task: Callable[[RowBlock], Answer], threads: in
     """The sum of a task over pieces of rows in memory, the same for any number of threads."""
     pieces = list(block.parts(_piece_rows(block)))
     if len(pieces) == 1:
-        return with_one_blas_thread(lambda: task(block))
+        tiny = block.rows * (block.dense.shape[1] + 1) ** 2 <= _TINY
+        return task(block) if tiny else with_one_blas_thread(lambda: task(block))
     answers: list[Any] = [None] * len(pieces)
 
     def work(number: int, worker: int) -> None:

@@ -8,6 +8,12 @@ import pytest
 from scipy import optimize
 
 import suffice as sf
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
+from suffice.models.glm.family import Family, RowLaw
+from suffice.models.glm.input import RowsInMemory
+from suffice.models.glm.problem import RegressionProblem, largest_move
+from suffice.models.glm.registry import FAMILIES
+from suffice.models.glm.separation import STILL, rules_out, share_of_slopes
 
 Floats = Any
 
@@ -272,3 +278,29 @@ def test_nothing_is_said_about_maxima_that_may_be_elsewhere() -> None:
     gaps = {link: sf.GLM("gamma", link=link).fit(X, y).report_.certificate.value_gap for link in ("log", "sqrt")}
     assert gaps["log"] == pytest.approx(0.0, abs=1e-12)
     assert gaps["sqrt"] is None
+
+
+@pytest.mark.parametrize(("name", "link"), [("binomial", "logit"), ("poisson", "log"), ("binomial", "probit")])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_step_rules_a_direction_out_exactly_where_its_share_of_every_slope_is_small(
+    name: str, link: str, weighted: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2 if name == "binomial" else 4, 300).astype(float)
+    weights = rng.integers(0, 3, 300).astype(float) if weighted else None
+    family = FAMILIES[name]
+    assert isinstance(family, Family)
+    rows = RowsInMemory(RowBlock(X, y, weights, rng.normal(size=300)))
+    problem = RegressionProblem(rows, CoefficientLayout(True, 3), RowLaw(family, family.link(link)))
+    kind, answers, bounded = "binomial" if name == "binomial" else "count", [], 0
+    for scale, apart, stands in product((0.0, 1e-3, 0.02, 0.1, 0.3, 3.0), (0.0, 0.1, 1.0, 400.0), (1.0, 10.0)):
+        beta, step = rng.normal(size=4), scale * rng.normal(size=4)
+        origin = None if apart == 0.0 else beta + apart * rng.normal(size=4)
+        share = share_of_slopes(problem, kind, beta, step, origin)
+        if link != "probit" and origin is None:
+            assert share <= largest_move(problem, step) * (1.0 + 1e-12)
+            bounded += 1
+        answers.append(rules_out(problem, kind, beta, step, origin, stands))
+        assert answers[-1] == (stands * share <= STILL)
+    assert {True, False} == set(answers)
+    assert bounded == (0 if link == "probit" else 12)

@@ -98,7 +98,7 @@ def test_the_tolerance_is_kept_though_the_start_is_far(size: float, dear: int, m
 
 def pending(model: sf.GLM) -> bool:
     information = model.fitted_.information
-    return isinstance(information, LaterInformation) and information.__dict__["_found"] is None
+    return isinstance(information, LaterInformation) and information.__dict__["_made"] is None
 
 
 def test_standard_errors_are_made_when_they_are_read_and_the_rows_let_go() -> None:

@@ -9,6 +9,9 @@ from scipy import optimize
 from scipy.special import xlogy
 
 import suffice as sf
+from suffice.models.glm.families import NegativeBinomialFamily
+from suffice.models.glm.family import Family
+from suffice.models.glm.registry import FAMILIES
 
 Floats = Any
 SIZE = 2.0
@@ -174,3 +177,21 @@ def test_responses_and_offsets_beyond_all_floats_are_refused_in_a_sentence(famil
     for offset in (1e308, -1e308):
         with pytest.raises(sf.EstimateError, match="start"):
             sf.GLM(family, link="log").fit(rows, [1.0, 1.0, 2.0, 3.0], offset=np.full(4, offset))
+
+
+@pytest.mark.parametrize("family", [FAMILIES["poisson"], NegativeBinomialFamily(SIZE), FAMILIES["binomial"]])
+def test_many_counts_have_the_digits_of_each_alone(family: Family) -> None:
+    rng = np.random.default_rng(8)
+    binomial = family.name == "binomial"
+    mean = rng.uniform(0.05, 0.95, 2_000)
+    for y in (
+        rng.integers(0, 2, 2_000).astype(float),
+        rng.integers(0, 5, 2_000) / 4.0 if binomial else rng.poisson(9.0, 2_000).astype(float),
+        rng.random(2_000) if binomial else rng.integers(0, 10**6, 2_000).astype(float),
+    ):
+        for together, alone in (
+            (family.deviance(y, mean), [family.deviance(y[[i]], mean[[i]])[0] for i in range(len(y))]),
+            (family.base(y), [family.base(y[[i]])[0] for i in range(len(y))]),
+        ):
+            np.testing.assert_array_equal(together, alone)
+    assert np.isnan(family.deviance(np.full(2_000, np.nan), mean)).all()

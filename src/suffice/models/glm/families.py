@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.links import Link
 from suffice.models.glm.response import log_choices
 
+#: Counts from which on it pays to look functions of them up.
+FEW_COUNTS = 200
+
 
 def _positive(y: Floats) -> Flags:
     return np.isfinite(y) & (y > 0.0)
@@ -23,6 +27,29 @@ def _xlogy(x: Floats, y: Floats) -> Floats:
     from scipy.special import xlogy
 
     return np.asarray(xlogy(x, y))
+
+
+def _of_counts(function: Callable[[Floats], Floats], y: Floats) -> Floats:
+    """A function of each y: of many small counts looked up among those of 0, 1, 2, ..., which are the same digits."""
+    largest = y.max(initial=0.0)
+    if not 4.0 * largest + FEW_COUNTS < len(y):  # Nor where a number is missing.
+        return function(y)
+    counts = y.astype(np.intp)
+    if not (counts == y).all() or counts.min() < 0:
+        return function(y)
+    return function(np.arange(largest + 1.0))[counts]
+
+
+def _own_logs(y: Floats) -> Floats:
+    """Y log y."""
+    return _of_counts(lambda counts: _xlogy(counts, counts), y)
+
+
+def _log_factorials(y: Floats) -> Floats:
+    """Log y!."""
+    from scipy.special import gammaln
+
+    return _of_counts(lambda counts: np.asarray(gammaln(counts + 1.0)), y)
 
 
 @dataclass(frozen=True)
@@ -82,7 +109,7 @@ class PoissonFamily(Family):
     def deviance(self, y: Floats, mean: Floats) -> Floats:
         """2 (y log(y / mean) - (y - mean))."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return 2.0 * (_xlogy(y, y) - _xlogy(y, mean) - (y - mean))
+            return 2.0 * (_own_logs(y) - _xlogy(y, mean) - (y - mean))
 
     def value(self, y: Floats, mean: Floats) -> Floats:
         """Y log(mean) - mean."""
@@ -90,9 +117,7 @@ class PoissonFamily(Family):
 
     def base(self, y: Floats) -> Floats:
         """-log y!."""
-        from scipy.special import gammaln
-
-        return np.asarray(-gammaln(y + 1.0))
+        return -_log_factorials(y)
 
     def first_mean(self, y: Floats, average: float) -> Floats:
         """Y, away from 0."""
@@ -136,7 +161,7 @@ class NegativeBinomialFamily(Family):
         """2 (y log(y / mean) - (y + size) log((y + size) / (mean + size)))."""
         away = np.log1p((y - mean) / (mean + self.size))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return 2.0 * (_xlogy(y, y) - _xlogy(y, mean) - (y + self.size) * away)
+            return 2.0 * (_own_logs(y) - _xlogy(y, mean) - (y + self.size) * away)
 
     def value(self, y: Floats, mean: Floats) -> Floats:
         """Y log(mean / (mean + size)) - size log(1 + mean / size)."""
@@ -147,7 +172,7 @@ class NegativeBinomialFamily(Family):
         """Log C(y + size - 1, y)."""
         from scipy.special import gammaln
 
-        return np.asarray(gammaln(y + self.size) - gammaln(self.size) - gammaln(y + 1.0))
+        return np.asarray(gammaln(y + self.size) - gammaln(self.size) - _log_factorials(y))
 
     def size_slopes(self, y: Floats, mean: Floats) -> tuple[Floats, Floats]:
         """First and second derivative of the log-likelihood in the size (n,)."""
@@ -308,13 +333,16 @@ class BinomialFamily(Family):
     def deviance(self, y: Floats, mean: Floats) -> Floats:
         """2 (y log(y / mean) + (1 - y) log((1 - y) / (1 - mean)))."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            known = _xlogy(y, y) + _xlogy(1.0 - y, 1.0 - y)
-            return 2.0 * (known - _xlogy(y, mean) - _xlogy(1.0 - y, 1.0 - mean))
+            return 2.0 * (self._saturated(y) - _xlogy(y, mean) - _xlogy(1.0 - y, 1.0 - mean))
 
     def value(self, y: Floats, mean: Floats) -> Floats:
         """Y log mean + (1 - y) log(1 - mean)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return _xlogy(y, mean) + _xlogy(1.0 - y, 1.0 - mean)
+
+    def _saturated(self, y: Floats) -> Floats:
+        """The value at means that are y itself: 0 of single trials."""
+        return _own_logs(y) + _own_logs(1.0 - y)
 
     def first_mean(self, y: Floats, average: float) -> Floats:
         """Between y and one half."""
@@ -339,12 +367,12 @@ class BinomialFamily(Family):
 
     def deviances(self, link: Link, eta: Floats, y: Floats) -> Floats:
         """From the same logarithms."""
-        return 2.0 * (self.value(y, y) - self.rows(link, eta, y)[0])
+        return 2.0 * (self._saturated(y) - self.rows(link, eta, y)[0])
 
     def figures(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """With the deviance from the same value."""
         value = self.rows(link, eta, y)[0]
-        return value, 2.0 * (self.value(y, y) - value), *self.moments(link, eta)
+        return value, 2.0 * (self._saturated(y) - value), *self.moments(link, eta)
 
     def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
         """Of successes out of trials; rows that a direction decides are certain or impossible."""

@@ -24,12 +24,7 @@ from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.sample import some_rows
-from suffice.models.glm.separation import (
-    STILL,
-    Separation,
-    newton_step,
-    share_of_slopes,
-)
+from suffice.models.glm.separation import Separation, newton_step, rules_out
 from suffice.models.glm.size import POISSON, at_rounding, best_size
 from suffice.models.glm.solve import Result, choose, joined, refuse_spread, told_to_stop
 from suffice.models.glm.squares import (
@@ -301,8 +296,9 @@ class PredictorSearch(IteratedRegression):
         """Whether the maximum is attained: inside, or on the edge of what the link allows."""
         asked = self._question(problem)
         if self._by_some(problem, result):
-            share = share_of_slopes(problem, asked.kind, result.beta, newton_step(problem, result), result.origin)
-            return Separation(True if result.stands * share <= STILL and asked.pair not in EDGED else None)
+            step = newton_step(problem, result)
+            still = rules_out(problem, asked.kind, result.beta, step, result.origin, result.stands)
+            return Separation(True if still and asked.pair not in EDGED else None)
         separation = asked.answer(result)
         if separation.exists is None and asked.pair in CONCAVE and not self.options.free_size:
             return separation if self._edge_at(problem, result.beta) is None else Separation(False)

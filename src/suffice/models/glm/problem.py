@@ -310,13 +310,13 @@ class Largest:
 
 def largest_move(problem: RegressionProblem, direction: Floats) -> float:
     """The largest |x' direction| of any row with weight, over all linear predictors."""
+    shaped = direction if problem.outputs == 1 else problem.shaped(direction)
 
     def task(block: RowBlock) -> Largest:
         largest = 0.0
         for part in problem.layout.parts(block):
-            bare = replace(part, offset=None)
-            shaped = direction if problem.outputs == 1 else problem.shaped(direction)
-            move = np.abs(linear_predictor(problem.layout, bare, shaped))
+            bare = part if part.offset is None else replace(part, offset=None)
+            move = np.abs(linear_predictor(problem.layout, bare, shaped, problem.products))
             if part.weights is not None:
                 move = move[part.weights > 0.0]
             largest = max(largest, float(move.max(initial=0.0)))

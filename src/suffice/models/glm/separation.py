@@ -8,6 +8,7 @@ c of the row and every other label j. Then the supremum is only reached at infin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from suffice.models.glm.design import Design, NamedParameters
 from suffice.models.glm.directions import Separation as Separation
 from suffice.models.glm.directions import programme as programme
 from suffice.models.glm.directions import without_rounding as without_rounding
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import Largest, RegressionProblem, largest_move
 from suffice.models.glm.solve import Result
@@ -38,6 +40,8 @@ RAY = 1e-5
 FLAT_SHARE, ROUNDINGS = 1e-10, 8.0
 #: Share of the largest move of a direction up to which a row stays in place.
 IN_PLACE = 1e-7
+#: Linear predictors that differ by more are taken to differ by so much: steps are not as small as one over its exp.
+MOST_APART = 700.0
 #: Columns up to which a ray is tried.
 MOST_COLUMNS = 2_000
 
@@ -53,7 +57,7 @@ def find_separation(problem: RegressionProblem, kind: str, result: Result) -> Se
     """Look for a separating direction, once the last Newton step does not rule one out."""
     information = result.last.information
     step = newton_step(problem, result)
-    if information.definite and share_of_slopes(problem, kind, result.beta, step) <= STILL:
+    if information.definite and rules_out(problem, kind, result.beta, step):
         return Separation(True)
     if is_small(problem, problem.outputs):
         assert isinstance(problem.rows, RowsInMemory)
@@ -68,6 +72,29 @@ def newton_step(problem: RegressionProblem, result: Result) -> Floats:
     """The Newton step at a result (m k,), 0 for coefficients that are held."""
     step = problem.whole(result.last.information.solve(result.last.gradient))
     return step if problem.kept is None or problem.fixed is None else step - problem.fixed
+
+
+def rules_out(
+    problem: RegressionProblem, kind: str, beta: Floats, step: Floats, origin: Floats | None = None, stands: float = 1.0
+) -> bool:
+    """Whether a Newton step rules a separating direction out, as `share_of_slopes` shows.
+
+    stands: the rows for which each stands whose information made the step. The shares need not be known where a bound
+    of them is small. In the canonical links rows that may move have ``W_i <= |score_i|``: for a count of 0 both are the
+    mean m, for a share of 1 they are ``m (1 - m)`` and ``1 - m``, for a share of 0 ``m (1 - m)`` and m. Between two
+    points m, or 1 - m, changes by no more than the factor ``exp |eta - eta'|``.
+    """
+    if kind != "labels" and isinstance(problem.law, RowLaw) and _is_canonical(problem.law):
+        bound = largest_move(problem, step)
+        if origin is not None and origin is not beta and stands * bound <= STILL:
+            bound *= math.exp(min(largest_move(problem, problem.whole(beta) - problem.whole(origin)), MOST_APART))
+        if stands * bound <= STILL:
+            return True
+    return stands * share_of_slopes(problem, kind, beta, step, origin) <= STILL
+
+
+def _is_canonical(law: RowLaw) -> bool:
+    return (law.family.name, law.link.name) in (("binomial", "logit"), ("poisson", "log"))
 
 
 def share_of_slopes(
