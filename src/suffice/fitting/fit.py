@@ -110,7 +110,8 @@ def sealed(value: F) -> F:
 
 def _is_frozen(kind: type) -> bool:
     """Whether instances refuse to be changed; models do too, but what they hold was given by a user."""
-    return kind.__setattr__ is not object.__setattr__ and not issubclass(kind, Parameterized)
+    plain: object = object.__setattr__
+    return kind.__setattr__ is not plain and not issubclass(kind, Parameterized)
 
 
 def _seal(parts: dict[Any, Any]) -> None:
