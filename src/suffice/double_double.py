@@ -37,7 +37,7 @@ LEAST_SHARE = 1e-9
 """
 
 
-def two_sum(a: Floats, b: Floats) -> tuple[Any, Any]:
+def two_sum(a: Floats | np.float64, b: Floats | np.float64) -> tuple[Any, Any]:
     """Return (s, e) with s = fl(a + b) and s + e = a + b exactly; a and b broadcast."""
     total = a + b
     part = total - a

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from network_files import largest_difference, read_by_pgmpy, read_by_pyagrum, same, shared, sprinkler
+from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError
 from suffice.formats import bif, net, xmlbif
-from suffice.formats.networks import Floats, TableNetwork
+from suffice.formats.networks import TableNetwork
 from trees import identical
 
 SPRINKLER = """\

@@ -21,7 +21,7 @@ def test_forms_of_numbers_agree(sequences: list[list[int]]) -> None:
     flat = np.array([value for sequence in sequences for value in sequence])
     lengths = [len(sequence) for sequence in sequences]
     frame = pd.DataFrame({"g": np.repeat(np.arange(len(sequences)), lengths), "x": flat})
-    forms: list[Sequences] = [
+    forms: list[Sequences[Any]] = [
         open_sequences(sequences),
         open_sequences([np.array(s) for s in sequences]),
         open_sequences([pd.Series(s) for s in sequences]),
@@ -121,6 +121,7 @@ def test_parts_of_sequences_are_those_sequences(lists: list[list[int]], data: st
     numbers = data.draw(st.lists(st.integers(0, len(lists) - 1), min_size=1))
     chosen = whole.chosen(numbers)
     assert [chosen[number][0].tolist() for number in range(len(numbers))] == [lists[number] for number in numbers]
+    assert chosen.labels is not None
     assert chosen.values[1][:, 0].tolist() == (2 * chosen.values[0]).tolist() == (2 * chosen.labels).tolist()
     assert chosen.weights.tolist() == weights[numbers].tolist()
     first, last = sorted((numbers[0], len(lists)))

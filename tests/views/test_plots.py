@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 import suffice as sf
@@ -24,6 +25,16 @@ def _close() -> Iterator[None]:
 
 def texts(ax: Any) -> list[str]:
     return [text.get_text() for text in ax.texts if text.get_text()]
+
+
+def segments(collection: Any) -> list[NDArray[np.float64]]:
+    """The strokes of a collection of lines, each (points, 2)."""
+    return [np.asarray(segment) for segment in collection.get_segments()]
+
+
+def widths(ax: Any) -> list[float]:
+    """How far each bar goes."""
+    return [bar.get_width() for bar in ax.patches]
 
 
 def test_network() -> None:
@@ -84,11 +95,11 @@ def test_moments_with_a_prior_and_with_sampled_expectations() -> None:
     matched: Any = glm.matched_statistics()
     strokes, points = sf.plot.moments(glm).collections
     assert np.asarray(points.get_offsets())[:, 0] == pytest.approx(matched.observed)
-    ends = np.array([segment[1, 0] for segment in strokes.get_segments()])
+    ends = np.array([segment[1, 0] for segment in segments(strokes)])
     assert ends == pytest.approx(matched.expected, abs=1e-6)
     rows = {"a": RNG.integers(0, 2, 40), "b": RNG.integers(0, 2, 40)}
     net = sf.MarkovNetwork([("a", "b")], solver="sml", random_state=0).fit(rows)
-    bars = sf.plot.moments(net).collections[0].get_segments()
+    bars = segments(sf.plot.moments(net).collections[0])
     errors = net.matched_statistics().errors  # type: ignore[union-attr]
     assert errors is not None
     assert [bar[1, 1] - bar[0, 1] for bar in bars] == pytest.approx(4 * errors)
@@ -97,7 +108,7 @@ def test_moments_with_a_prior_and_with_sampled_expectations() -> None:
 def test_posterior() -> None:
     net = sf.BayesianNetwork([("a", "b")], prior=2.0).fit({"a": [0, 0, 0, 1], "b": [0, 1, 1, 1]})
     ax = sf.plot.posterior(net, node="a", level=0.8)
-    ends = np.array([segment[:, 0] for segment in ax.collections[0].get_segments()])
+    ends = np.array([segment[:, 0] for segment in segments(ax.collections[0])])
     assert ends == pytest.approx(np.array([stats.beta(5, 3).interval(0.8), stats.beta(3, 5).interval(0.8)]), rel=1e-9)
     drawn = {line.get_label(): line.get_xdata() for line in ax.lines}
     assert drawn["maximum likelihood"] == pytest.approx([3 / 4, 1 / 4])
@@ -146,7 +157,7 @@ def test_likelihood_surface_of_a_law() -> None:
     ax = sf.plot.likelihood_surface(sf.Normal().fit(VALUES), points=121)
     mean, variance = VALUES.mean(), VALUES.var()
     star = ax.lines[0]
-    assert (star.get_xdata()[0], star.get_ydata()[0]) == pytest.approx((mean, variance))
+    assert (np.asarray(star.get_xdata())[0], np.asarray(star.get_ydata())[0]) == pytest.approx((mean, variance))
     # At the estimated variance the log-likelihood is quadratic in the mean: half a nat is one standard error away.
     line = contour_at(ax, -0.5)
     near = np.abs(line[:, 1] - variance) < 0.02 * variance
@@ -194,8 +205,8 @@ def test_states_of_a_hidden_markov_model() -> None:
     ax = sf.plot.states(hmm, words[0], truth=list("FFLLLLFLFL"))
     assert np.asarray(ax.images[0].get_array()) == pytest.approx(np.asarray(hmm.predict_proba([words[0]])[0]).T)
     path, truth = ax.lines
-    assert ["FL"[int(at)] for at in path.get_ydata()] == list(hmm.predict([words[0]])[0])
-    assert list(truth.get_ydata()) == [0, 0, 1, 1, 1, 1, 0, 1, 0, 1]
+    assert ["FL"[int(at)] for at in np.asarray(path.get_ydata())] == list(hmm.predict([words[0]])[0])
+    assert list(np.asarray(truth.get_ydata())) == [0, 0, 1, 1, 1, 1, 0, 1, 0, 1]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["F", "L"]
     with pytest.raises(sf.OptionError, match="draws one sequence; there are 2"):
         sf.plot.states(hmm, words)
@@ -211,14 +222,12 @@ def test_top_features() -> None:
     }
     largest = sorted(pairs.values(), key=abs)[-4:]
     ax = sf.plot.top_features(crf, 4)
-    bars = dict(
-        zip([tick.get_text() for tick in ax.get_yticklabels()], [b.get_width() for b in ax.patches], strict=True)
-    )
+    bars = dict(zip([tick.get_text() for tick in ax.get_yticklabels()], widths(ax), strict=True))
     assert sorted(bars.values()) == pytest.approx(sorted(largest))
     assert bars == pytest.approx({name: pairs[name] for name in bars})
     assert list(bars.values()) == sorted(bars.values(), reverse=True)
     own = sf.plot.top_features(crf, label="D")
-    assert sorted(b.get_width() for b in own.patches) == pytest.approx(sorted(crf.state_weights_[:, 0]))
+    assert sorted(widths(own)) == pytest.approx(sorted(crf.state_weights_[:, 0]))
     assert own.get_yticklabels()[0].get_text() == "w:the"
     with pytest.raises(sf.DataError, match="'Q' is no label"):
         sf.plot.top_features(crf, label="Q")

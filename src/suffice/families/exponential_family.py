@@ -99,7 +99,7 @@ class ExponentialFamily(Distribution):
         """Density or probability of each value."""
         return np.exp(self.log_prob(x))
 
-    def kl_divergence(self, other: Self) -> float:
+    def kl_divergence(self, other: ExponentialFamily) -> float:
         """KL(self || other) in nats, without the cancellation of the general formula where the family has its own."""
         if type(other) is not type(self):
             raise OptionError(

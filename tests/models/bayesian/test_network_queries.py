@@ -178,7 +178,8 @@ def test_what_is_too_large_is_said_with_its_size() -> None:
         net.map_query(variables=list(range(30)))
     wide = sf.BayesianNetwork({**dict.fromkeys(range(40), ()), "sum": list(range(40))}, unseen="uniform")
     rng = np.random.default_rng(0)
-    wide.fit({**{k: rng.integers(0, 2, 50) for k in range(40)}, "sum": rng.integers(0, 2, 50)})
+    columns: dict[Hashable, NDArray[np.int64]] = {k: rng.integers(0, 2, 50) for k in range(40)}
+    wide.fit({**columns, "sum": rng.integers(0, 2, 50)})
     with pytest.raises(sf.SizeError, match=r"engine='sampling'"):
         wide.query("sum", {0: 1})
     # What nothing asked depends on is left out, so that other questions are answered exactly.

@@ -38,6 +38,16 @@ class Coins:
     title: str = "two coins"
     n_params: int = 3
 
+    def joint(self, heads: NDArray[np.int64]) -> Floats:
+        """P(coin, heads of a round) of each round and both coins (n, 2)."""
+        shares = np.array([1 - self.share, self.share])
+        return np.asarray(shares * stats.binom.pmf(heads[:, None], TOSSES, self.heads))
+
+    def score_samples(self, heads: NDArray[np.int64]) -> Floats:
+        """The log-likelihood of each round (n,)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.joint(heads).sum(axis=1)))
+
     def to_dict(self) -> dict[str, Any]:
         return {"share": self.share, "heads": self.heads}
 
@@ -78,8 +88,7 @@ class CoinProblem(LatentProblem[Coins, Floats, Coins]):
         return self._expected(parameters)
 
     def _expected(self, parameters: Coins) -> Expected[Floats]:
-        shares = np.array([1 - parameters.share, parameters.share])
-        joint = shares * stats.binom.pmf(HEADS[:, None], TOSSES, parameters.heads)
+        joint = parameters.joint(HEADS)
         total = joint.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             value, posterior = float(np.log(total).sum()), joint / total[:, None]

@@ -4,7 +4,7 @@ import json
 import math
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pytest
@@ -527,13 +527,21 @@ def test_a_covariance_frame_is_read_by_the_names_of_rows_and_columns() -> None:
     np.testing.assert_array_equal(shuffled.precision_, expected.precision_)
 
 
+class Moments(TypedDict):
+    """What is known of rows that are not given themselves."""
+
+    covariance: Floats
+    n: int
+    sample_mean: Floats
+
+
 def test_covariances_join_and_leave_as_rows_do() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=(60, 3)) @ np.array([[1.0, 0.4, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 1.0]])
     first, second = x[:25], x[25:]
     graph = sf.GaussianGraph([("a", "b"), ("b", "c")], nodes=["a", "b", "c"])
 
-    def given(rows: np.ndarray) -> dict[str, object]:
+    def given(rows: Floats) -> Moments:
         return {"covariance": np.cov(rows.T, bias=True), "n": len(rows), "sample_mean": rows.mean(axis=0)}
 
     whole = graph.clone().fit(x, columns=["a", "b", "c"])
@@ -582,6 +590,7 @@ def test_a_solver_of_somebody_else_is_offered(tmp_path: Path) -> None:
             return extend.State(x, value, float(np.abs(slope).max()), memory={"slope": slope})
 
         scale = objective.scale()
+        assert scale is not None
         return extend.iterate(
             lambda s: state(s.parameters + 0.5 * scale(s.parameters, s.memory["slope"]) * s.memory["slope"]),
             state(objective.start),
@@ -614,7 +623,7 @@ def test_the_moment_gap_is_in_standard_errors_of_each_product() -> None:
     with pytest.warns(sf.ConvergenceWarning, match="max_iter"):
         fit = sf.GaussianGraph(SQUARE, nodes=range(4), solver="ipf", max_iter=1).fit(covariance=S, n=n)
     W = np.linalg.inv(fit.precision_)
-    entries = [(i, i) for i in range(4)] + [(int(a), int(b)) for a, b in fit.edges]
+    entries = [(i, i) for i in range(4)] + [(fit.nodes.index(a), fit.nodes.index(b)) for a, b in fit.edges]
     errors = [np.sqrt(n * (W[i, i] * W[j, j] + W[i, j] ** 2)) for i, j in entries]
     gaps = [abs(n * (S[i, j] - W[i, j])) / error for (i, j), error in zip(entries, errors, strict=True)]
     certificate = fit.report_.certificate

@@ -189,9 +189,9 @@ def test_regressions_that_rounding_holds_off_say_so(monkeypatch: pytest.MonkeyPa
 
 def test_a_singular_covariance_without_a_verdict_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from suffice.models.gaussian_graph import learning
+    from suffice.models.gaussian_graph.certificate import measure
 
-    right = learning.measure
-    monkeypatch.setattr(learning, "measure", lambda *given: replace(right(*given), exists=None))
+    monkeypatch.setattr(learning, "measure", lambda *given: replace(measure(*given), exists=None))
     with pytest.warns(sf.ConvergenceWarning, match="not known whether there is a maximum"):
         fit = sf.GaussianGraph(ring(5), nodes=range(5)).fit(np.random.default_rng(5).standard_normal((4, 5)))
     assert (fit.converged_, fit.stop_reason_) == (False, "stalled")

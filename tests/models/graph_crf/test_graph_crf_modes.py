@@ -32,8 +32,7 @@ def model_of(edge: float, **options: Any) -> sf.GraphCRF:
     )
     plain["fitted"]["weights"] = weights
     found = sf.GraphCRF.from_dict(plain)
-    found._options.update(inference="gibbs", max_cells=10, random_state=0, **options)
-    return found
+    return found.set_params(inference="gibbs", max_cells=10, random_state=0, **options)
 
 
 def exact_marginals(example: sf.GraphExample, edge: float) -> np.ndarray:

@@ -93,8 +93,7 @@ def test_loopy_propagation_is_exact_on_trees() -> None:
 def answers_of(model: Any, max_cells: Any, inference: Any = "auto") -> Any:
     """The same model asked with another engine."""
     found = sf.GraphCRF.from_dict(model.to_dict())
-    found._options.update(max_cells=max_cells, inference=inference, random_state=0)
-    return found
+    return found.set_params(max_cells=max_cells, inference=inference, random_state=0)
 
 
 def test_answers_about_wide_graphs_come_near_exact_ones() -> None:

@@ -115,14 +115,14 @@ def test_errors_of_random_models_are_finite_exactly_where_the_data_tell_the_weig
     untold = 0
     for _ in range(40):
         tables = [rng.integers(0, 2, (3, 2)).astype(float) for _ in range(3)]
-        terms = [sf.Feature(("a", "b"), tables[k], name=f"f{k}") for k in range(3)] + [
-            sf.Feature(("b", "c"), rng.integers(-1, 2, (2, 2)).astype(float), name="g")
-        ]
+        last = rng.integers(-1, 2, (2, 2)).astype(float)
+        terms = [sf.Feature(("a", "b"), tables[k], name=f"f{k}") for k in range(3)]
+        terms.append(sf.Feature(("b", "c"), last, name="g"))
         rows = {name: rng.choice(labels, 12) for name, labels in states.items()}
         mrf = sf.MarkovNetwork(terms, states=states).fit(rows)
         listed = np.array(list(itertools.product(*states.values())))
         design = np.stack(
-            [tables[k][listed[:, 0], listed[:, 1]] for k in range(3)] + [terms[3].values[listed[:, 1], listed[:, 2]]], 1
+            [tables[k][listed[:, 0], listed[:, 1]] for k in range(3)] + [last[listed[:, 1], listed[:, 2]]], 1
         )
         law = np.array([mrf.to_joint().at(a=a, b=b, c=c) for a, b, c in listed])
         away = (design - law @ design) * np.sqrt(law)[:, None]
@@ -139,10 +139,13 @@ def test_errors_are_those_of_the_fit_whatever_is_set_later() -> None:
     rows = {"a": [0, 0, 1, 1, 1, 0, 1, 0], "b": [0, 1, 1, 1, 0, 0, 1, 0]}
     network = sf.MarkovNetwork([("a", "b")], prior=sf.Normal(0.0, 1.0)).fit(rows)
     errors, matched = network.standard_errors_, network.matched_statistics()
+    assert matched is not None
     network.set_params(prior=None)
     np.testing.assert_array_equal(network.standard_errors_, errors)
     for after in (network, pickle.loads(pickle.dumps(network))):
-        np.testing.assert_array_equal(after.matched_statistics().pull, matched.pull)
+        again = after.matched_statistics()
+        assert again is not None
+        np.testing.assert_array_equal(again.pull, matched.pull)
         np.testing.assert_allclose(after.standard_errors_, errors, rtol=1e-12)
         assert after.portrait().estimates is not None
     assert network.report_.to_html()

@@ -88,11 +88,12 @@ def test_offsets_do_not_decide_whether_the_maximum_exists() -> None:
         values = rng.integers(-3, 4, (2, 3, 2)).astype(float)
         offset = 10.0 ** rng.uniform(2, 12, 2)
         spread = 2.0 ** rng.integers(-4, 5, 2)
-        terms = [sf.Feature(("a", "b"), np.round(offset[k]) + spread[k] * values[k]) for k in range(2)]
+        tables = [np.round(offset[k]) + spread[k] * values[k] for k in range(2)]
+        terms = [sf.Feature(("a", "b"), table) for table in tables]
         rows = rng.integers(0, 6, rng.integers(1, 5))
         data = {"a": rows // 2, "b": rows % 2}
         mrf = sf.MarkovNetwork(terms, states=STATES).fit(data)
-        design = (terms[0].values.ravel() - np.round(offset[0])), (terms[1].values.ravel() - np.round(offset[1]))
+        design = (tables[0].ravel() - np.round(offset[0])), (tables[1].ravel() - np.round(offset[1]))
         away = np.stack(design, axis=1)
         away = away - away[rows].mean(axis=0)
         off = np.setdiff1d(np.arange(6), rows)
