@@ -47,7 +47,7 @@ class ChainMeans:
     they have mixed and infinite where a function moves in no chain and differs between them (Gelman et al. 2013,
     section 11.4). Both are NaN for functions that vary too seldom for their variance to be known.
 
-    `levels` is the number of temperatures where replicas were exchanged, 1 for chains of the law alone.
+    `levels` is the number of temperatures where replicas were exchanged, 1 for chains of the distribution alone.
     """
 
     mean: Floats

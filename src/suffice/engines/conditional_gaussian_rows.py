@@ -1,7 +1,7 @@
-"""Many rows with gaps under a conditional linear-Gaussian network: evidence, and the law of what is missing.
+"""Many rows with gaps under a conditional linear-Gaussian network: evidence, and the distribution of what is missing.
 
 Rows are grouped by their gaps and by the known states that real variables depend on, so that a group shares its normal
-laws; within a group, rows differ by numbers only.
+distributions; within a group, rows differ by numbers only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RealPart:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows (n,) with the same gaps: log evidence (n,), laws of the scopes asked (n, cards), and the real parts.
+    """Rows (n,) with the same gaps: log evidence (n,), distributions of the scopes (n, cards), and the real parts.
 
     `states` are the known states that the rows share. A row of density 0 has a log evidence of -inf and weights of 0.
     """
@@ -67,8 +67,8 @@ def solve_rows(
     """Condition on each row; the hidden nodes of the real parts are the targets among them.
 
     columns (n,) by node: codes with -1 for a gap, numbers with NaN for a gap; nodes without a column are hidden.
-    scopes: sets of discrete variables whose joint law is asked. targets: nodes whose law is wanted (default: all).
-    calls: as in `TreePlan.rows`.
+    scopes: sets of discrete variables whose joint distribution is asked. targets: nodes whose distribution is wanted
+    (default: all). calls: as in `TreePlan.rows`.
     """
     network, asked = engine.network, [tuple(scope) for scope in scopes]
     trees: dict[Any, JunctionTree] = {}
@@ -133,7 +133,7 @@ def _tree(engine: ConditionalGaussian, nodes: Sequence[Node], more: Sequence[tup
 
 @dataclass(frozen=True)
 class _Asking:
-    """What is asked of each group: laws of discrete scopes, hidden nodes of each component; threads and calls."""
+    """What is asked of a group: distributions of discrete scopes, hidden nodes of each component; threads and calls."""
 
     scopes: Sequence[tuple[Node, ...]]
     hidden: Sequence[Sequence[Node]]
@@ -149,7 +149,7 @@ def _solved(
     n: int,
     asking: _Asking,
 ) -> tuple[Floats, dict[tuple[Node, ...], Floats], tuple[RealPart, ...]]:
-    """Log evidence, laws of the scopes asked, and real parts of a group of n rows."""
+    """Log evidence, distributions of the scopes asked, and real parts of a group of n rows."""
     solutions = [part.solve(columns, n, hidden) for part, hidden in zip(components, asking.hidden, strict=True)]
     lift, logs = lifted(solutions, [engine.network.tables[node].table for node in tree.plan.space.nodes])
     factors: dict[tuple[Node, ...], Floats] = {}

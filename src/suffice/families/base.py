@@ -196,7 +196,7 @@ def only_variable(summary: Summary, title: str) -> Variable:
     if len(names) != 1:
         raise MergeError(
             f"{title} describes one column and the summary has {len(names)}: {listing(names)}. "
-            "Summarise the one column with suffice.summarize(law, data, columns=[name])."
+            "Summarise the one column with suffice.summarize(distribution, data, columns=[name])."
         )
     return summary.domain.variables[0]
 

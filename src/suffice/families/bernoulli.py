@@ -1,4 +1,4 @@
-"""The Bernoulli law: success or failure."""
+"""The Bernoulli distribution: success or failure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from suffice.statistics import Counts, Statistic, Summary
 
 
 class BernoulliMember(FamilyMember):
-    """The Bernoulli law: a success has `probability`, a failure the rest."""
+    """The Bernoulli distribution: a success has `probability`, a failure the rest."""
 
     parameter_names = ("probability",)
     statistic_names = ("x",)
@@ -179,7 +179,7 @@ class BernoulliMember(FamilyMember):
         named = "states" in self.known and "states" in other.known
         if named and list(map(state_key, self.labels())) != list(map(state_key, other.labels())):
             if set(map(state_key, self.labels())) != set(map(state_key, other.labels())):
-                raise OptionError(f"The laws have different states: {self.labels()!r} and {other.labels()!r}.")
+                raise OptionError(f"The distributions have different states: {self.labels()!r} and {other.labels()!r}.")
             theirs = 1 - theirs
         return float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
 
@@ -258,7 +258,7 @@ class BernoulliMember(FamilyMember):
 
 
 class Bernoulli(ExponentialFamily):
-    """The Bernoulli law: a success has `probability`, a failure the rest.
+    """The Bernoulli distribution: a success has `probability`, a failure the rest.
 
     Without `states` a column holds 0 and 1, False and True, or 0.0 and 1.0. A probability of 0 or 1 is a limit of the
     family; it is the estimate where every row is a failure or every row a success.

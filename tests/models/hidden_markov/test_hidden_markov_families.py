@@ -109,7 +109,7 @@ def test_a_law_that_cannot_be_learned_is_kept_and_flagged() -> None:
     states = [0] * 15 + [1] * 15
     with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
         model = sf.HiddenMarkovModel(2, sf.Gamma(), variance_floor=0.0).fit([x], states=[states])
-    assert any("law of state 0 was left as it was" in note for note in model.report_.warnings)
+    assert any("distribution of state 0 was left as it was" in note for note in model.report_.warnings)
     assert model.emissions_[1].shape_ == pytest.approx(stats.gamma.fit(x[15:], floc=0)[0], rel=1e-6)
 
 

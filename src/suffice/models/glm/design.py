@@ -255,7 +255,7 @@ class Design(Placed):
 
 @dataclass(frozen=True, eq=False)
 class NamedParameters(Placed):
-    """All parameters of a fit: those that a law has ahead of the coefficients, by name, and those of the design."""
+    """All parameters of a fit: those that a distribution has ahead of the coefficients, and those of the design."""
 
     ahead: tuple[str, ...]
     design: Design

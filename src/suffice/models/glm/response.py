@@ -20,7 +20,7 @@ from suffice.sources.states import Translation, resolve_states
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """`y` (n,) or (n, m) as the row laws take it; `trials` (n,) or None; `classes` where y came as labels.
+    """`y` (n,) or (n, m) as the row distributions take it; `trials` (n,) or None; `classes` where y came as labels.
 
     `base` (n,) is a part of the log density of each row that `y` does not tell any more, or None.
     """

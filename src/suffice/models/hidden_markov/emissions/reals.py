@@ -1,4 +1,4 @@
-"""Columns of numbers: what real laws read, and the units of a column."""
+"""Columns of numbers: what real distributions read, and the units of a column."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def _real(value: Any, title: Hashable) -> float:
                 "float64. Give the column in other units, or leave the value out."
             ) from error
     raise DataError(
-        f"{called(title)} hold{_s(title)} {value!r} ({type(value).__name__}); the laws of the states take numbers. "
-        "Correct the value, or choose a law of symbols such as Categorical()."
+        f"{called(title)} hold{_s(title)} {value!r} ({type(value).__name__}); the distributions of the states take "
+        "numbers. Correct the value, or choose a distribution of symbols such as Categorical()."
     )
 
 
 def in_range(values: Floats, title: Hashable, *, counts: bool = False) -> Floats:
-    """The values, where laws can compute with them; one too large or too near to 0 is an error that names it."""
+    """The values, where distributions can compute with them; an error names one too large or too near to 0."""
     size = np.abs(values)
     most, least = (MOST_COUNTED, 0.0) if counts else (LARGEST, SMALLEST)
     wrong = (size > most) | ((size > 0) & (size < least))
@@ -86,7 +86,7 @@ def centre_and_scale(values: Floats, weights: Floats, titles: Any = None) -> tup
     for column in np.flatnonzero(~seen.any(axis=0)).tolist():
         title = column if names[column] is None and several else names[column]
         raise DataError(
-            f"{called(title)} hold{_s(title)} gaps alone: there is nothing to learn a law from. Leave it out."
+            f"{called(title)} hold{_s(title)} gaps alone: there is nothing to learn a distribution from. Leave it out."
         )
     mass = np.where(seen, weights[:, None], 0.0)
     count = mass.sum(axis=0)
