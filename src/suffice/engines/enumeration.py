@@ -122,7 +122,7 @@ class Enumeration:
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
     ) -> RowAnswers:
-        """Condition on each row (n, d) of codes, -1 for a gap; answers the marginals of any scopes."""
+        """Condition on each row (n, d) of codes, -1 for a missing value; answers the marginals of any scopes."""
         space = self.plan.space
         asked = [space.scope(scope) for scope in scopes]
         distributions = self._rows(rows, nodes, row_factors)

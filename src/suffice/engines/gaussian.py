@@ -25,10 +25,10 @@ Regression = tuple[Sequence[Hashable], ArrayLike, float]
 
 @dataclass(frozen=True)
 class Pattern:
-    """Rows with the same gaps.
+    """Rows with the same missing values.
 
-    Their numbers `rows` (n,), log densities (n,), the rows (n, d) `filled` with the conditional means of their gaps,
-    and the conditional covariance (d, d), which is 0 for observed columns.
+    Their numbers `rows` (n,), log densities (n,), the rows (n, d) `filled` with the conditional means of their missing
+    values, and the conditional covariance (d, d), which is 0 for observed columns.
     """
 
     rows: NDArray[np.intp]
@@ -137,7 +137,7 @@ class GaussianJoint:
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def log_prob(self, rows: ArrayLike) -> Floats:
-        """Log density of rows (n, d) in the order of the names; NaN is a gap and integrated out."""
+        """Log density of rows (n, d) in the order of the names; NaN is a missing value and integrated out."""
         values = self._rows(rows)
         logs = np.zeros(len(values))
         for chosen, seen in _patterns(values):
@@ -147,17 +147,17 @@ class GaussianJoint:
         return logs
 
     def patterns(self, rows: ArrayLike) -> Iterator[Pattern]:
-        """Rows (n, d) by their gaps, with the distribution of what is missing given the rest; impossible rows: -inf."""
+        """Rows (n, d) by what they miss, with its distribution given the rest; impossible rows have -inf."""
         values = self._rows(rows)
         d = len(self.names)
         for chosen, seen in _patterns(values):
-            gaps = np.setdiff1d(np.arange(d), seen)
+            missing = np.setdiff1d(np.arange(d), seen)
             observed = ObservedColumns.of(self.root[seen])
             scores, possible = observed.whiten(self.mean[seen], values[np.ix_(chosen, seen)])
-            means, root = observed.condition(self.mean[gaps], self.root[gaps], scores)
+            means, root = observed.condition(self.mean[missing], self.root[missing], scores)
             filled, covariance = values[chosen].copy(), np.zeros((d, d))
-            filled[:, gaps] = means
-            covariance[np.ix_(gaps, gaps)] = root @ root.T
+            filled[:, missing] = means
+            covariance[np.ix_(missing, missing)] = root @ root.T
             yield Pattern(chosen, observed.log_density(scores, possible), filled, covariance)
 
     def _rows(self, rows: ArrayLike) -> Floats:
@@ -233,7 +233,7 @@ def _root(covariance: Floats) -> Floats:
 
 
 def _patterns(values: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows with the same gaps: their numbers, and the places of the observed columns."""
+    """Rows with the same missing values: their numbers, and the places of the observed columns."""
     seen, inverse = np.unique(~np.isnan(values), axis=0, return_inverse=True)
     for row, mask in enumerate(seen):
         yield np.flatnonzero(inverse.ravel() == row), np.flatnonzero(mask)

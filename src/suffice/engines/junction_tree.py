@@ -289,7 +289,7 @@ class JunctionTree:
     ) -> RowAnswers:
         """Condition on each row; answers the marginals of the scopes asked, each inside a clique.
 
-        rows (n, d): codes of the variables `nodes` (all, in the order of the cards, if None), -1 for a gap.
+        rows (n, d): codes of the variables `nodes` (all, in the order of the cards, if None), -1 for a missing value.
         row_factors: log-factors (n, cards of the scope) by scope, each inside a clique. Rows that are asked about many
         times can be checked once by `TreePlan.rows`.
         """

@@ -68,7 +68,7 @@ class BernoulliMember(FamilyMember):
     # -- statistics --------------------------------------------------------------------------------------------------
 
     def _codes(self, x: Any) -> NDArray[np.intp]:
-        """1 for a success, 0 for a failure, -1 for a gap; truth values also do where no states are known."""
+        """1 for a success, 0 for a failure, -1 for a missing value; truth values also do where no states are known."""
         if self._known_states() is None:
             x = np.atleast_1d(as_array(list(x) if isinstance(x, Iterator) else x))
             truths = x.dtype.kind == "b" or any(isinstance(value, bool) for value in x.tolist() if x.dtype.kind == "O")
@@ -76,10 +76,12 @@ class BernoulliMember(FamilyMember):
         return state_codes(Variable.discrete("x", self.labels()), x)
 
     def sufficient_statistics(self, x: Any) -> Floats:
-        """1 for a success, 0 for a failure, (n, 1); a gap has no statistic and is an error."""
+        """1 for a success, 0 for a failure, (n, 1); a missing value has no statistic and is an error."""
         codes = self._codes(x)
         if (codes < 0).any():
-            raise MissingValueError("A gap (None or NaN) is neither success nor failure. Leave those values out.")
+            raise MissingValueError(
+                "A missing value (None or NaN) is neither success nor failure. Leave those values out."
+            )
         return codes.astype(np.float64)[:, None]
 
     def log_base_measure(self, x: Any) -> Floats:
@@ -135,7 +137,7 @@ class BernoulliMember(FamilyMember):
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: Any) -> Floats:
-        """Log probability of each value; a gap has probability one, an unknown value is an error."""
+        """Log probability of each value; a missing value has probability one, an unknown value is an error."""
         with np.errstate(divide="ignore"):
             logs = np.array([np.log1p(-self.probability_), np.log(self.probability_), 0.0])
         return np.asarray(logs[self._codes(x)])

@@ -101,10 +101,10 @@ class CategoricalMember(FamilyMember):
     # The minimal form: K - 1 indicators, the last state being the base, so that eta_k = log(p_k / p_K).
 
     def sufficient_statistics(self, x: Any) -> Floats:
-        """Indicators of the first K - 1 states, (n, K - 1); a gap has none and is an error."""
+        """Indicators of the first K - 1 states, (n, K - 1); a missing value has none and is an error."""
         codes = state_codes(self._states, x)
         if (codes < 0).any():
-            raise MissingValueError("A gap (None or NaN) has no indicators. Leave those values out.")
+            raise MissingValueError("A missing value (None or NaN) has no indicators. Leave those values out.")
         return np.eye(len(self.states_))[codes][:, :-1]
 
     def log_base_measure(self, x: Any) -> Floats:
@@ -166,7 +166,7 @@ class CategoricalMember(FamilyMember):
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: Any) -> Floats:
-        """Log probability of each value; a gap has probability one, an unknown value is an error."""
+        """Log probability of each value; a missing value has probability one, an unknown value is an error."""
         return self._cell.log_prob(state_codes(self._states, x))
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:

@@ -113,7 +113,9 @@ class CountMember(FamilyMember):
         table = summary[Patterns((name,))]
         values = np.asarray(table.rows[:, 0], dtype=np.float64)
         if np.isnan(values).any():
-            raise MissingValueError(f"Column {name!r} has gaps and {self.title} takes none. Leave those rows out.")
+            raise MissingValueError(
+                f"Column {name!r} has missing values and {self.title} takes none. Leave those rows out."
+            )
         wrong = values[~in_support(values)]
         if len(wrong):
             raise DataError(f"Column {name!r} holds {float(wrong[0])!r}; expected whole numbers of at least 0.")

@@ -186,7 +186,7 @@ def test_states_emit_proportions(tmp_path: Path) -> None:
 def test_wrong_proportions_are_named() -> None:
     with pytest.raises(sf.DataError, match=r"Step 1 holds .* add up to one"):
         sf.HiddenMarkovModel(2, sf.Dirichlet()).fit([[[0.5, 0.5], [0.5, 0.6]]])
-    with pytest.raises(sf.DataError, match="Step 0 has a gap in some"):
+    with pytest.raises(sf.DataError, match="Step 0 has a missing value in some"):
         sf.HiddenMarkovModel(2, sf.Dirichlet()).fit([np.array([[0.5, np.nan], [0.4, 0.6]])])
     rows = np.array([[0.5, 0.5], [np.nan, np.nan], [0.4, 0.6], [0.3, 0.7]])
     whole = sf.HiddenMarkovModel(1, sf.Dirichlet()).fit([rows])

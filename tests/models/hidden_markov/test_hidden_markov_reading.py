@@ -265,9 +265,9 @@ def test_wrong_start_values_are_named(law: Any, options: dict[str, Any], data: A
 @pytest.mark.parametrize(
     ("law", "data", "words"),
     [
-        (sf.Normal(), [[np.nan, np.nan]], "The observations hold gaps alone"),
-        (sf.Gamma(), [[np.nan, np.nan]], "gaps alone"),
-        (sf.MultivariateNormal(), [np.array([[1, np.nan], [2, np.nan]])], "Column 1 holds gaps alone"),
+        (sf.Normal(), [[np.nan, np.nan]], "The observations hold missing values alone"),
+        (sf.Gamma(), [[np.nan, np.nan]], "missing values alone"),
+        (sf.MultivariateNormal(), [np.array([[1, np.nan], [2, np.nan]])], "Column 1 holds missing values alone"),
         (sf.Normal(), pd.DataFrame({"temp": ["x", "y"]}), r"Column 'temp' holds 'x' \(str\)"),
         (sf.Normal(), [["1", "2"]], r"'1' \(str\)"),
         (sf.Normal(), [[1 + 2j, 3]], "complex"),

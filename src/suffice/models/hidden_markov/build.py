@@ -152,7 +152,7 @@ def _symbols(distribution: Any, settings: EmissionOptions, columns: Columns) -> 
     if isinstance(distribution, Bernoulli):
         return _two_states(states), "declared"
     if not states:
-        raise DataError("All observations are gaps, so no symbol is known. Give states= to the distribution.")
+        raise DataError("All observations are missing values, so no symbol is known. Give states= to the distribution.")
     return states, "seen" if typed is None else typed.origin
 
 
@@ -207,7 +207,8 @@ def _family(
     seen = values[~np.isnan(values) & (settings.weighted(len(values)) > 0)]
     if not len(seen):
         raise DataError(
-            f"{called(title)}: there are gaps alone, and nothing to learn a distribution from. Leave the column out."
+            f"{called(title)}: there are missing values alone, and nothing to learn a distribution from. Leave the "
+            "column out."
         )
     return _whole(
         FamilyEmission(settings.size, own, _rough(distribution, seen), float(settings.floor), title), columns, settings
@@ -265,7 +266,7 @@ def _proportions(
         )
     rows = read_proportions(columns, names)
     if np.isnan(rows).all():
-        raise DataError("The observations hold gaps alone: there is nothing to learn a distribution from.")
+        raise DataError("The observations hold missing values alone: there is nothing to learn a distribution from.")
     mass = np.where(np.isnan(rows), 0.0, settings.weighted(len(rows))[:, None])
     mean = (mass * np.nan_to_num(rows)).sum(axis=0) / mass.sum(axis=0)
     return _whole(FamilyEmission(settings.size, own, len(columns) * mean, float(settings.floor)), columns, settings)

@@ -47,8 +47,8 @@ class HiddenMarkovModel(Estimator):
 
     Sequences are a list (of lists, texts or arrays), one array with `lengths`, or a table with a `group` column; all
     give the same fit. Where every state is known the estimate is a count; else Baum-Welch (EM) with exact
-    expectations, which never lowers the likelihood. Gaps (None, NaN) in observations and in known states may be
-    anywhere. Questions about sequences take `lengths`, `group`, `order` and `columns` as `fit` does; answers by step
+    expectations, which never lowers the likelihood. Missing values (None, NaN) in observations and in known states may
+    be anywhere. Questions about sequences take `lengths`, `group`, `order` and `columns` as `fit` does; answers by step
     have the form of the sequences: a list of arrays for a list, one array for one sequence or an array with lengths.
 
     Args:

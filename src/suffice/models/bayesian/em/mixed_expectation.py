@@ -117,9 +117,9 @@ def _cut_rows(shape: Shape, columns: Columns, n: int) -> Iterator[tuple[NDArray[
     """Numbers of the rows of each block, with the known states that real nodes depend on."""
     parents = dict.fromkeys(name for above in shape.outer.values() for name in above if name in columns)
     coded = [np.asarray(columns[name], dtype=np.int64) for name in parents]
-    gaps = [np.isnan(columns[name]).astype(np.int64) for name in shape.reals if name in columns]
+    missing = [np.isnan(columns[name]).astype(np.int64) for name in shape.reals if name in columns]
     others = [(columns[n] < 0).astype(np.int64) for n in shape.cards if n in columns and n not in parents]
-    kept = [key for key in (*coded, *gaps) if len(key) and (key != key[0]).any()]
+    kept = [key for key in (*coded, *missing) if len(key) and (key != key[0]).any()]
     coarse = _labelled(kept, n)
     fine = _labelled([coarse, *others], n)
     blocks = int(fine.max(initial=-1)) + 1

@@ -183,7 +183,7 @@ class ReducedInference:
     def log_likelihood(
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
-        """Log density of each row; gaps and absent columns are summed and integrated out, distinct rows once each."""
+        """Log density of each row; missing values are summed and integrated out, distinct rows once each."""
         logs, rows = log_prob_of_whole_rows(self.nodes, columns, n)
         kept = self._relevant(columns)
         others = [self.nodes[name] for name in kept if not self.nodes[name].is_exact]
@@ -308,10 +308,10 @@ class ReducedInference:
         if values is None:
             yield {}, rows
             return
-        gaps = [
+        missing = [
             np.isnan(values[:, column]) if self._real(n) else values[:, column] < 0 for column, n in enumerate(names)
         ]
-        values[np.stack(gaps, axis=1)] = np.inf  # Gaps are alike, which NaN is not.
+        values[np.stack(missing, axis=1)] = np.inf  # Missing values are alike, which NaN is not.
         distinct, places = np.unique(values, axis=0, return_inverse=True)
         for number, row in enumerate(distinct):
             given = {name: self._label(name, value) for name, value in zip(names, row, strict=True) if value < np.inf}

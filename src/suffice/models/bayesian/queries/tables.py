@@ -374,7 +374,7 @@ def _matrix(columns: Columns, n: int) -> tuple[NDArray[np.int32], tuple[Hashable
 def coded_columns(
     data: Any, domain: Domain, columns: Any, nodes: Domain | None = None
 ) -> Iterator[tuple[dict[Hashable, NDArray[Any]], int]]:
-    """The columns that the domain knows, batch by batch, with their length: codes (-1 for a gap), numbers (NaN).
+    """The columns that the domain knows, batch by batch, with their length: codes (-1 where missing), numbers (NaN).
 
     The states of a fitted model are closed: a label that it never saw is an error, not a missing value. Data without a
     column of `nodes` (by default the domain) are an error.

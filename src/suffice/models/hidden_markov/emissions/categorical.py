@@ -50,7 +50,7 @@ class CategoricalEmission(Emission):
     # -- data --------------------------------------------------------------------------------------------------------
 
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
-        """Codes (steps,), -1 for a gap."""
+        """Codes (steps,), -1 for a missing value."""
         (column,) = columns
         return (code_states(column, self._variable)[0],)
 
@@ -75,7 +75,7 @@ class CategoricalEmission(Emission):
         table = self._rows(parameters).prob(np.append(np.arange(len(self.states)), -1))
         top = table.max(axis=1)
         top[top == 0] = 1.0
-        # The code -1 of a gap wraps to the last row; `take` is several times faster than an index.
+        # The code -1 of a missing value wraps to the last row; `take` is several times faster than an index.
         scaled, logs = table / top[:, None], np.log(top)
         return np.take(scaled, data[0], axis=0, out=out, mode="wrap"), np.take(logs, data[0], mode="wrap")
 

@@ -59,7 +59,7 @@ class Emission(ABC):
 
     @abstractmethod
     def spread(self, data: Data, weights: Floats) -> Floats:
-        """Steps as points (steps, d) of comparable columns for clustering; NaN for a gap, no columns for states.
+        """Steps as points (steps, d) of comparable columns for clustering; NaN where missing, no columns for states.
 
         weights (steps,): what is comparable does not depend on whether a step was repeated or weighted.
         """
@@ -72,7 +72,7 @@ class Emission(ABC):
 
     @abstractmethod
     def log_densities(self, data: Data, parameters: Parameters) -> Floats:
-        """Log density of each step under each distribution (steps, size); 0 for a gap."""
+        """Log density of each step under each distribution (steps, size); 0 for a missing value."""
 
     def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
         """Densities (steps, size) divided by the largest of their step, and the logs (steps,) taken out.

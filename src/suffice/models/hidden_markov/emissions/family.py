@@ -440,9 +440,9 @@ class FamilyEmission(Emission):
 
 
 def _seen(values: Floats) -> NDArray[np.bool_]:
-    """Steps that are no gaps (steps,)."""
-    gaps = np.isnan(values)
-    return np.asarray(~(gaps if gaps.ndim == 1 else gaps.any(axis=1)))
+    """Steps that are not missing (steps,)."""
+    missing = np.isnan(values)
+    return np.asarray(~(missing if missing.ndim == 1 else missing.any(axis=1)))
 
 
 def as_unit(row: Floats) -> Floats:
@@ -451,15 +451,15 @@ def as_unit(row: Floats) -> Floats:
 
 
 def read_proportions(columns: Sequence[NDArray[Any]], titles: Any) -> Floats:
-    """Rows (steps, d) that add up to one; NaN in all columns for a gap."""
+    """Rows (steps, d) that add up to one; NaN in all columns for a missing value."""
     names = titles or [None] * len(columns)
     rows = np.stack([as_reals(column, name) for column, name in zip(columns, names, strict=True)], axis=1)
-    gaps = np.isnan(rows)
-    partly = gaps.any(axis=1) & ~gaps.all(axis=1)
+    missing = np.isnan(rows)
+    partly = missing.any(axis=1) & ~missing.all(axis=1)
     if partly.any():
         step = int(np.argmax(partly))
-        raise DataError(f"Step {step} has a gap in some of its proportions; give all of them, or none.")
-    wrong = ~gaps.any(axis=1) & ((rows <= 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1) > 1e-6))
+        raise DataError(f"Step {step} has a missing value in some of its proportions; give all of them, or none.")
+    wrong = ~missing.any(axis=1) & ((rows <= 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1) > 1e-6))
     if wrong.any():
         step = int(np.argmax(wrong))
         raise DataError(

@@ -23,7 +23,7 @@ from suffice.models.hidden_markov.emissions.contract import (
     Statistics,
     never_learned,
 )
-from suffice.models.hidden_markov.emissions.gaussian_gaps import completed, marginal_log_densities
+from suffice.models.hidden_markov.emissions.gaussian_missing import completed, marginal_log_densities
 from suffice.models.hidden_markov.emissions.gaussian_prior import log_density, updated
 from suffice.models.hidden_markov.emissions.gaussian_start import below_floor, read_distributions
 from suffice.models.hidden_markov.emissions.moments import MatchedPart, without_pull
@@ -70,7 +70,7 @@ class GaussianEmission(Emission):
     # -- data --------------------------------------------------------------------------------------------------------
 
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
-        """Values (steps, d) about the centre; NaN for a gap."""
+        """Values (steps, d) about the centre; NaN for a missing value."""
         titles = self.columns or (None,) * len(columns)
         if len(titles) != len(columns):
             titles = (None,) * len(columns)
@@ -85,19 +85,19 @@ class GaussianEmission(Emission):
 
     def in_closed_form(self, data: Data) -> bool:
         """Unless some columns of a step are missing, and others are not."""
-        gaps = np.isnan(data[0])
-        return self._d == 1 or bool((gaps.any(axis=1) == gaps.all(axis=1)).all())
+        missing = np.isnan(data[0])
+        return self._d == 1 or bool((missing.any(axis=1) == missing.all(axis=1)).all())
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
     def log_densities(self, data: Data, parameters: Parameters) -> Floats:
         """Of complete rows by one triangular solve for each distribution; of others by the density of what was seen."""
         x, means = data[0], parameters["means"] - self.centre
-        gaps = np.isnan(x).any(axis=1)
-        if gaps.any():
+        missing = np.isnan(x).any(axis=1)
+        if missing.any():
             logs = np.empty((len(x), self.size))
-            logs[~gaps] = self.log_densities((x[~gaps],), parameters)
-            logs[gaps] = marginal_log_densities(x[gaps], means, parameters["covariances"])
+            logs[~missing] = self.log_densities((x[~missing],), parameters)
+            logs[missing] = marginal_log_densities(x[missing], means, parameters["covariances"])
             return logs
         if self._d == 1 or self.shape in ("diagonal", "spherical"):
             variances = np.stack([np.diag(matrix) for matrix in parameters["covariances"]])
@@ -105,7 +105,7 @@ class GaussianEmission(Emission):
         return self._normals(parameters).log_prob_of_many(x)
 
     def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
-        """Of independent columns without gaps in one loop."""
+        """Of independent columns without missing values in one loop."""
         if not (self._d == 1 or self.shape in ("diagonal", "spherical")) or np.isnan(data[0]).any():
             return super().potentials(data, parameters, out)
         variances = np.stack([np.diag(matrix) for matrix in parameters["covariances"]])
@@ -114,12 +114,12 @@ class GaussianEmission(Emission):
     def statistics(self, data: Data, weights: Floats, parameters: Parameters) -> Statistics:
         """Weight (size,), sums (size, d) and products (size, d, d) about the centre."""
         x = data[0]
-        gaps = np.isnan(x).any(axis=1)
-        if not gaps.any():
+        missing = np.isnan(x).any(axis=1)
+        if not missing.any():
             return products_by_weight(x, weights)
-        whole = products_by_weight(x[~gaps], weights[~gaps])
+        whole = products_by_weight(x[~missing], weights[~missing])
         means = parameters["means"] - self.centre
-        expected = completed(x[gaps], weights[gaps], means, parameters["covariances"])
+        expected = completed(x[missing], weights[missing], means, parameters["covariances"])
         return {name: whole[name] + expected[name] for name in whole}
 
     # -- maximisation ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from suffice.families.gaussian import log_density
 
 
 def _patterns(x: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
-    """The rows of each pattern of gaps, and the columns that it has."""
+    """The rows of each pattern of missing values, and the columns that it has."""
     seen = ~np.isnan(x)
     kinds, label = np.unique(seen, axis=0, return_inverse=True)
     for kind, pattern in enumerate(kinds):
@@ -31,7 +31,7 @@ def marginal_log_densities(x: Floats, means: Floats, covariances: Floats) -> Flo
 
 
 def completed(x: Floats, weights: Floats, means: Floats, covariances: Floats) -> dict[str, Floats]:
-    """Weight, sums and products (K, ...) of rows with gaps, the missing columns expected given those seen.
+    """Weight, sums and products (K, ...) of rows with missing values, the missing columns expected given those seen.
 
     A missing column has the conditional mean, and its products the conditional covariance besides. Rows without any
     column seen say nothing about the distribution and are left out.
