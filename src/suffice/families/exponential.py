@@ -192,7 +192,7 @@ class WaitingMember(FamilyMember):
         """Parameters from the posterior's mean or mode."""
         if not point > 0:
             raise EstimateError(
-                "The posterior mode is at rate 0, which is no exponential distribution. "
+                "The MAP is at rate 0, which is no exponential distribution. "
                 "Use estimate='mean', or a prior of larger shape."
             )
         return {"rate": point}

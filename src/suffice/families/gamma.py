@@ -129,8 +129,7 @@ class GammaMember(ShapeMember):
         """Parameters from the posterior's mean or mode."""
         if not point > 0:
             raise EstimateError(
-                "The posterior mode is at rate 0, which is no gamma distribution. "
-                "Use estimate='mean', or a prior of larger shape."
+                "The MAP is at rate 0, which is no gamma distribution. Use estimate='mean', or a prior of larger shape."
             )
         return {"shape": self.known.get("shape"), "rate": point}
 

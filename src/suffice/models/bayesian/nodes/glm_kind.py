@@ -99,7 +99,7 @@ class GLMKind(NodeKind):
         if options.estimate == "mean" and model._options["prior"] is not None:
             raise OptionError(
                 f"estimate='mean': the posterior mean of the GLM node {name!r} has no closed form. Use estimate='map', "
-                "or leave it out: such nodes then have the posterior mode."
+                "or leave it out: such nodes then have the MAP estimate."
             )
         learner: NodeLearner = GLMLearner(model, options.unseen)
         return learner
