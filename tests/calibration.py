@@ -86,7 +86,7 @@ def p_values(found: Simulated) -> dict[str, float]:
         square = float(stats.chi2.cdf((score[:, at] ** 2).sum(), n))
         answer[f"{name}: place"] = 2 * float(stats.norm.sf(abs(score[:, at].sum()) / np.sqrt(n)))
         answer[f"{name}: width"] = 2 * min(square, 1 - square)
-        answer[f"{name}: law"] = float(stats.kstest(uniform[:, at], "uniform").pvalue)
+        answer[f"{name}: distribution"] = float(stats.kstest(uniform[:, at], "uniform").pvalue)
     for at in range(found.inside.shape[1]):
         held = stats.binomtest(int(found.inside[:, at].sum()), n, LEVEL)
         answer[f"interval {at}"] = float(held.pvalue)

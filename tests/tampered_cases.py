@@ -530,12 +530,17 @@ def _chain(spoil: Spoil, value: Any = None, **options: Any) -> Case:
 
 SOLVING = "suffice.models.markov_chain.solve."
 CHAINS = {
-    "chain": _chain(patched(SOLVING + "maximum_likelihood_law", _softened), lambda chain: _row_value(chain, 0.0)),
+    "chain": _chain(
+        patched(SOLVING + "maximum_likelihood_distribution", _softened), lambda chain: _row_value(chain, 0.0)
+    ),
     "chain-mean": _chain(
-        patched(SOLVING + "dirichlet_law", _softened), lambda chain: _row_value(chain, 0.5), prior=0.5
+        patched(SOLVING + "dirichlet_distribution", _softened), lambda chain: _row_value(chain, 0.5), prior=0.5
     ),
     "chain-mode": _chain(
-        patched(SOLVING + "dirichlet_law", _softened), lambda chain: _row_value(chain, 2.0), prior=3.0, estimate="map"
+        patched(SOLVING + "dirichlet_distribution", _softened),
+        lambda chain: _row_value(chain, 2.0),
+        prior=3.0,
+        estimate="map",
     ),
     "chain-interpolation": _chain(
         ended("suffice.models.markov_chain.interpolation.learn_weights", lambda x: 0.5 * x + 0.3),

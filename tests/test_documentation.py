@@ -75,6 +75,6 @@ def test_signs_of_docstrings_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         docstrings.escape("P(a | b) * c, `mean_`, ``x * y`` and mean_")
         == "P(a \\| b) \\* c, `mean_`, ``x * y`` and mean\\_"
     )
-    lines = ["A law.", "", ">>> 2 * 3", "6 * 1", "", "Also a_."]
+    lines = ["A distribution.", "", ">>> 2 * 3", "6 * 1", "", "Also a_."]
     docstrings.keep_signs(None, "class", "Law", None, None, lines)
-    assert lines == ["A law.", "", ">>> 2 * 3", "6 * 1", "", "Also a\\_."]
+    assert lines == ["A distribution.", "", ">>> 2 * 3", "6 * 1", "", "Also a\\_."]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.domain import Domain, Variable, declare, is_gap, sort_states, state_key
+from suffice.domain import Domain, Variable, declare, is_missing, sort_states, state_key
 from suffice.errors import MergeError, MissingColumnError, OptionError, UnknownStateError
 
 STATES = st.one_of(
@@ -42,14 +42,14 @@ def test_nested_tuples_keep_their_types_apart() -> None:
 
 @pytest.mark.parametrize("gap", [None, float("nan"), np.nan, np.datetime64("NaT"), np.float32("nan")])
 def test_gaps(gap: object) -> None:
-    assert is_gap(gap)
+    assert is_missing(gap)
 
 
 def test_gap_of_pandas() -> None:
     pandas = pytest.importorskip("pandas")
-    assert is_gap(pandas.NA)
-    assert is_gap(pandas.NaT)
-    assert not is_gap(pandas.Timestamp("2024-01-01"))
+    assert is_missing(pandas.NA)
+    assert is_missing(pandas.NaT)
+    assert not is_missing(pandas.Timestamp("2024-01-01"))
 
 
 def test_an_unknown_state_names_column_value_type_states_and_remedy() -> None:
@@ -63,7 +63,7 @@ def test_an_unknown_state_names_column_value_type_states_and_remedy() -> None:
     [
         ([1, 1.0], "twice"),
         ("ab", "list of states"),
-        (["a", None], "gap is not a state"),
+        (["a", None], "missing value is not a state"),
     ],
 )
 def test_states_that_cannot_be(states: list[object], found: str) -> None:

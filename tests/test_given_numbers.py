@@ -54,7 +54,7 @@ PAIRS: dict[str, Callable[[Any], Any]] = {
     "weights of sequences": lambda v: sf.MarkovChain(1).fit([[0, 1], [1, 1]], sample_weight=v),
     "weights of labelled sequences": lambda v: labelled(v),
     "weights of a mixture": lambda v: sf.DirichletMixture(v, [[1, 2], [2, 1]]),
-    "mean of a normal-Wishart law": lambda v: sf.NormalWishart(v, 1, 5, np.eye(2)),
+    "mean of a normal-Wishart distribution": lambda v: sf.NormalWishart(v, 1, 5, np.eye(2)),
     "likelihoods of states": lambda v: network(prior=1.0).query(["a"], given={"b": v}),
     "pseudo-counts": lambda v: sf.Dirichlet(v),
 }

@@ -98,7 +98,7 @@ def test_gaps() -> None:
     frame = table(40)
     frame.loc[3, "x"] = np.nan
     frame.loc[5, "a"] = None
-    with pytest.raises(sf.MissingValueError, match="Column 'x' has 1 gap"):
+    with pytest.raises(sf.MissingValueError, match="Column 'x' has 1 missing value"):
         summary(frame)
     assert summary(frame, missing="available")[ASKED] == summary(frame.drop([3, 5]))[ASKED]
 

@@ -67,7 +67,7 @@ def bimodal_query(rng: Rng) -> Found:
     weights = np.concatenate([fields, np.full(pairs, rng.uniform(0.3, 1.2))])
     law = law_of(network, weights)
     asked = str(rng.choice(network.names))
-    yield from _queried(rng, network, weights, law, asked, {}, "query tables of bimodal laws")
+    yield from _queried(rng, network, weights, law, asked, {}, "query tables of bimodal distributions")
 
 
 def _queried(

@@ -107,7 +107,7 @@ _EXPORTS: dict[str, str] = {
     "Interpolation": "suffice.models.markov_chain.smoothing",
     "Katz": "suffice.models.markov_chain.smoothing",
     "KneserNey": "suffice.models.markov_chain.smoothing",
-    # laws of one column or of several, which also serve as priors
+    # distributions of one column or of several, which also serve as priors
     "Bernoulli": "suffice.families.bernoulli",
     "Beta": "suffice.families.beta",
     "Categorical": "suffice.families.categorical",
@@ -127,7 +127,7 @@ _EXPORTS: dict[str, str] = {
     "NormalInverseGamma": "suffice.families.normal_inverse_gamma",
     "NormalWishart": "suffice.families.normal_wishart",
     "Wishart": "suffice.families.wishart",
-    # predictive laws
+    # predictive distributions
     "BetaNegativeBinomial": "suffice.families.beta_negative_binomial",
     "BetaPrime": "suffice.families.beta_prime",
     "DirichletMultinomial": "suffice.families.dirichlet_multinomial",

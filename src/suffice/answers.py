@@ -412,8 +412,8 @@ class MomentSums(PairSums):
 class PatternTable:
     """Distinct rows (k, d) in lexicographic order with their weights (k,).
 
-    All variables discrete: `rows` holds integer codes, -1 for a gap. Otherwise float64, NaN for a gap; the columns of
-    discrete variables then hold their codes as floats.
+    All variables discrete: `rows` holds integer codes, -1 for a missing value. Otherwise float64, NaN for a missing
+    value; the columns of discrete variables then hold their codes as floats.
     """
 
     rows: NDArray[Any]

@@ -51,7 +51,7 @@ def as_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
-def is_gap(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """True for None, NaN, NaT and pandas' NA."""
     if type(value) in _PLAIN:
         return False
@@ -68,7 +68,7 @@ def state_key(value: Hashable) -> tuple[str, Hashable]:
     """What makes two values the same state.
 
     Python holds ``1 == True`` and hashes them alike, so states are told apart by type as well. Numbers of any width are
-    one type: an integer column that a gap has turned into floats still matches its integer states.
+    one type: an integer column that a missing value has turned into floats still matches its integer states.
     """
     if type(value) in _PLAIN:
         return (_PLAIN[type(value)], value)
@@ -158,8 +158,10 @@ class Variable:
         types = set(map(type, labels))
         if not types <= _PLAIN_TYPES:
             labels = tuple(map(as_python, labels))
-            if any(map(is_gap, labels)):
-                raise OptionError(f"The states of {name!r} contain a gap (None or NaN); a gap is not a state.")
+            if any(map(is_missing, labels)):
+                raise OptionError(
+                    f"The states of {name!r} contain a missing value (None or NaN); a missing value is not a state."
+                )
         elif len(types) == 1 and len(labels) <= _FEW_STATES and type(name) is str and cls is Variable:
             return _shared(name, types.pop(), labels, origin)
         return cls(name, "discrete", labels, origin)

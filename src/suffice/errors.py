@@ -6,7 +6,7 @@
     ├── DataError (ValueError)            the rows, columns or weights cannot be used as asked
     │   ├── MissingColumnError            a column the model needs is not in the data
     │   ├── UnknownStateError             a value that the variable does not declare
-    │   └── MissingValueError             a gap where the model takes none
+    │   └── MissingValueError             a missing value where the model takes none
     ├── OptionError (ValueError)          an argument of a constructor or method is not valid
     ├── EstimateError (ValueError)        the estimate asked for does not exist for this data
     ├── NotFittedError (ValueError, AttributeError)   a result was asked for before `fit`
@@ -49,7 +49,7 @@ class UnknownStateError(DataError):
 
 
 class MissingValueError(DataError):
-    """A gap where the model takes none."""
+    """A missing value where the model takes none."""
 
 
 class OptionError(SufficeError, ValueError):

@@ -112,14 +112,14 @@ class MomentsBy(Statistic):
 
 @dataclass(frozen=True)
 class Patterns(Statistic):
-    """Distinct rows with their weights, gaps included."""
+    """Distinct rows with their weights, missing values included."""
 
     answer_type = PatternTable
 
 
 @dataclass(frozen=True)
 class CompleteRows(Patterns):
-    """Distinct rows with their weights, for those who need every value: a gap is an error, as in counts and sums."""
+    """Distinct rows with their weights, where every value is needed: a missing one is an error, as in counts."""
 
 
 @dataclass(frozen=True)
@@ -297,8 +297,8 @@ class Summary:
     def row_columns(self) -> tuple[Hashable, ...]:
         """The columns whose values are kept together, row by row, in the order of the first question that keeps them.
 
-        Gaps, hidden variables and GLM nodes need the distinct rows, with their weights. A single column of states or of
-        counts is none: its distinct values and their weights are a table of frequencies.
+        Missing values, hidden variables and GLM nodes need the distinct rows, with their weights. A single column of
+        states or of counts is none: its distinct values and their weights are a table of frequencies.
         """
         kept = (
             key.columns
@@ -335,9 +335,9 @@ class Summary:
             if rows[0] != rows[1]:
                 names = next(key.variables for key in odd if isinstance(key, Patterns))
                 raise MergeError(
-                    "One summary holds distinct rows, as gaps and hidden variables need them; the other holds the "
-                    "counts or sums of complete rows, from which the rows cannot be had again. Fit all rows together, "
-                    f"or summarise both parts by summarize(Patterns({names!r}), data) and fit the sum."
+                    "One summary holds distinct rows, as missing values and hidden variables need them; the other "
+                    "holds the counts or sums of complete rows, from which the rows cannot be had again. Fit all rows "
+                    f"together, or summarise both parts by summarize(Patterns({names!r}), data) and fit the sum."
                 )
             raise MergeError(f"The summaries answer different questions; only one of them answers {listing(odd, 3)}.")
         domain = self.domain.merge(other.domain)

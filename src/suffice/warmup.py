@@ -150,11 +150,11 @@ def _junction_tree() -> Iterator[Call]:
 def _chains() -> Iterator[Call]:
     """Chains with shared transitions and with one matrix a step, and sparse features with and without values."""
     for name, shape in (("", (2, 2)), (" by step", (3, 2, 2))):
-        law = chains_of(np.ones((3, 2)), np.ones(shape), offsets=[0, 3])
-        yield f"chains{name}: posteriors", law.expectations
-        yield f"chains{name}: best paths", law.best_paths
-        yield f"chains{name}: lists of best paths", partial(law.best_paths, 2)
-        yield f"chains{name}: samples", partial(law.sample, random_state=0)
+        distribution = chains_of(np.ones((3, 2)), np.ones(shape), offsets=[0, 3])
+        yield f"chains{name}: posteriors", distribution.expectations
+        yield f"chains{name}: best paths", distribution.best_paths
+        yield f"chains{name}: lists of best paths", partial(distribution.best_paths, 2)
+        yield f"chains{name}: samples", partial(distribution.sample, random_state=0)
     side_by_side = chains_of(np.ones((8, 2)), np.ones((2, 2)), offsets=np.arange(9))
     yield "chains side by side: masses", side_by_side.log_partition
     yield "chains side by side: posteriors", side_by_side.expectations

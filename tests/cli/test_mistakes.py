@@ -31,7 +31,10 @@ MISTAKES = {
         ("sample", "net.json", "-o", "rows.doc"),
         "rows are written to .csv, .csv.gz, .jsonl or",
     ),
-    "prediction of a law": (("predict", "law.json", "rows.csv"), "A Normal predicts nothing from other columns."),
+    "prediction of a distribution": (
+        ("predict", "law.json", "rows.csv"),
+        "A Normal predicts nothing from other columns.",
+    ),
     "two kinds of edges": (
         ("fit", "rain -> wet; wet -- x", "rows.csv"),
         "has arrows (rain -> wet) and lines",
@@ -101,9 +104,9 @@ MISTAKES = {
     ),
     "wrong question": (("predict", "glm.json", "rows.csv", "--option", "kinds=link"), "predict has no option 'kinds'"),
     "hidden states not said": (("fit", "rows.csv", "--model", "hmm"), "Say how many hidden states there are"),
-    "no such law": (
+    "no such distribution": (
         ("fit", "rows.csv", "--model", "hmm", "--option", "states=2", "--option", "emission=lumpy", "--column", "x"),
-        "emission 'lumpy' is no law; expected one of Categorical",
+        "emission 'lumpy' is no distribution; expected one of Categorical",
     ),
     "ragged text": (
         ("fit", "ragged.txt", "--model", "crf"),

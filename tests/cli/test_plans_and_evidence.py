@@ -33,7 +33,7 @@ def test_plans_of_real_columns_count_cross_products(good: Command, place: Path) 
 
 def test_plans_say_em_where_a_fit_would_take_it(good: Command, command: Command, rain: Path) -> None:
     found = good("plan", "rain -> wet", "gaps.csv", "--json").json
-    assert found["method"] == "EM with exact expectations (gaps in 'rain', 'wet')"
+    assert found["method"] == "EM with exact expectations (missing values in 'rain', 'wet')"
     assert good("fit", "rain -> wet", "gaps.csv", "--json").json["method"].startswith("EM")
     found = good("plan", "h -> rain; h -> wet", "six.csv", "--hidden", "h=3", "--json").json
     assert (found["largest table"], found["method"]) == (6, "EM with exact expectations ('h' hidden)")

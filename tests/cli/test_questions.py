@@ -141,7 +141,7 @@ def test_a_mixture_is_told_by_its_laws(good: Command, place: Path) -> None:
     found = good("query", "net.json", "x", "--json").json
     assert (found["weights"], found["means"]) == (law.weights.tolist(), law.means.tolist())
     lines = good("query", "net.json", "x").out.splitlines()
-    assert lines[0] == "mixture of 2 normal laws; the last line is that of all of them"
+    assert lines[0] == "mixture of 2 normal distributions; the last line is that of all of them"
     assert lines[1].split() == ["weight", "mean", "of", "x", "sd", "of", "x"]
     assert lines[-1].split() == ["1", f"{law.mean[0]:.6g}", f"{law.covariance[0, 0] ** 0.5:.6g}"]
 

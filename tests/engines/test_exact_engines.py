@@ -188,7 +188,7 @@ def test_impossible_evidence_has_log_probability_minus_infinity(planner: Planner
 def test_factors_that_are_all_zero_define_no_law(planner: Planner) -> None:
     model = planner({"a": 2}, [("a",), ()]).load([[0.0, 0.0], 1.0])
     assert model.log_partition() == -math.inf
-    with pytest.raises(DataError, match="define no law"):
+    with pytest.raises(DataError, match="define no distribution"):
         model.log_probability({"a": 0})
 
 

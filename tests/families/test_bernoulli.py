@@ -290,7 +290,7 @@ def test_files_pickles_and_clones(tmp_path: Path) -> None:
 
 
 def test_gaps() -> None:
-    with pytest.raises(sf.MissingValueError, match="gap"):
+    with pytest.raises(sf.MissingValueError, match="missing value"):
         sf.Bernoulli().fit([1.0, np.nan, 0.0])
     assert sf.Bernoulli(0.3).log_prob([1, None, float("nan")])[1:].tolist() == [0.0, 0.0]
     np.testing.assert_allclose(sf.Bernoulli(0.3).log_prob([True, None]), [math.log(0.3), 0])

@@ -401,9 +401,9 @@ def test_a_failed_fit_leaves_the_law_as_it_was() -> None:
 def test_gaps() -> None:
     law = sf.Categorical(STATES, [0.2, 0.3, 0.5])
     np.testing.assert_allclose(law.log_prob(["red", None, float("nan")]), [math.log(0.2), 0, 0])
-    with pytest.raises(sf.MissingValueError, match="gap"):
+    with pytest.raises(sf.MissingValueError, match="missing value"):
         law.sufficient_statistics([None])
-    with pytest.raises(sf.MissingValueError, match="gap"):
+    with pytest.raises(sf.MissingValueError, match="missing value"):
         sf.Categorical().fit({"x": ["a", None]})
 
 

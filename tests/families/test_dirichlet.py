@@ -161,7 +161,7 @@ def test_rows_must_be_proportions() -> None:
         sf.Dirichlet().fit({"a": [0.5, 1.0], "b": [0.5, 0.0]})
     with pytest.raises(sf.OptionError, match="two or more columns"):
         sf.Dirichlet().fit([0.5, 0.4])
-    with pytest.raises(sf.MissingValueError, match="gap"):
+    with pytest.raises(sf.MissingValueError, match="missing value"):
         sf.Dirichlet().fit({"a": [0.5, np.nan], "b": [0.5, 0.3]})
 
 

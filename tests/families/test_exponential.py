@@ -109,7 +109,9 @@ def test_all_zero_has_no_maximum_and_a_prior_mends_it() -> None:
     assert sf.Exponential(prior=sf.Gamma(1, 1)).fit([2.0]).rate_ == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(("bad", "word"), [([1, -0.5], "row 1"), ([np.inf, 1], "row 0"), ([1, np.nan], "gap")])
+@pytest.mark.parametrize(
+    ("bad", "word"), [([1, -0.5], "row 1"), ([np.inf, 1], "row 0"), ([1, np.nan], "missing value")]
+)
 def test_values_off_the_support_are_refused(bad: list[float], word: str) -> None:
     with pytest.raises(sf.DataError, match=word):
         sf.Exponential().fit(bad)

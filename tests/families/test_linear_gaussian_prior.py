@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import suffice as sf
-from suffice.families.regression_law import RegressionLaw
+from suffice.families.regression_distribution import RegressionDistribution
 from suffice.sources import open_source, summarize_source
 from suffice.statistics import Moments, Summary
 
@@ -104,7 +104,7 @@ def test_options_are_checked_and_saved(tmp_path: Any) -> None:
 
 # -- the law of weights and variance -----------------------------------------------------------------------------------
 
-LAW = RegressionLaw(weights=[0.5, -1.0], spread=[[0.8, 0.2], [0.2, 0.4]], alpha=3.0, beta=2.0)
+LAW = RegressionDistribution(weights=[0.5, -1.0], spread=[[0.8, 0.2], [0.2, 0.4]], alpha=3.0, beta=2.0)
 
 
 def test_law_against_scipy() -> None:
@@ -117,7 +117,7 @@ def test_law_against_scipy() -> None:
         LAW.log_prob(([1.0], 1.0))
     assert LAW.mean()["variance"] == 1.0
     with pytest.raises(sf.EstimateError, match="needs alpha > 1"):
-        RegressionLaw([0.0], [[1.0]], 1.0, 1.0).mean()
+        RegressionDistribution([0.0], [[1.0]], 1.0, 1.0).mean()
 
 
 def test_predictive_is_the_mixture_of_normals() -> None:

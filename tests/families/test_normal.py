@@ -194,7 +194,7 @@ def test_options_are_checked() -> None:
         sf.Normal(0, 1).posterior(sf.summarize(sf.Normal(), X))
     with pytest.raises(sf.OptionError, match="from 0 to 1"):
         sf.Normal(0, 1).quantile(-0.1)
-    with pytest.raises(sf.MissingValueError, match="gap"):
+    with pytest.raises(sf.MissingValueError, match="missing value"):
         sf.Normal().fit([1.0, np.nan])
     with pytest.raises(sf.DataError, match="row 1"):
         sf.Normal().fit([1.0, np.inf])

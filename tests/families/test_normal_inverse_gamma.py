@@ -112,7 +112,7 @@ def test_evidence_is_the_product_of_student_predictives() -> None:
     for x in X:
         scale = math.sqrt(state.beta_ * (state.gamma_ + 1) / (state.alpha_ * state.gamma_))
         evidence += float(stats.t(2 * state.alpha_, state.delta_, scale).logpdf(x))
-        assert float(state._predictive_law().log_prob(x)) == pytest.approx(
+        assert float(state._predictive_distribution().log_prob(x)) == pytest.approx(
             stats.t(2 * state.alpha_, state.delta_, scale).logpdf(x)
         )
         state = state._updated(1.0, float(x), 0.0)

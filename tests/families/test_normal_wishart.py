@@ -137,7 +137,7 @@ def test_posterior_predictive_and_evidence(weights: NDArray[np.int64] | None) ->
         shape = state.inverse_scale_ * (state.strength_ + 1) / (state.strength_ * df)
         evidence += float(stats.multivariate_t(state.mean_, shape, df=df).logpdf(row))
         np.testing.assert_allclose(
-            state._predictive_law().log_prob(row), stats.multivariate_t(state.mean_, shape, df=df).logpdf(row)
+            state._predictive_distribution().log_prob(row), stats.multivariate_t(state.mean_, shape, df=df).logpdf(row)
         )
         state = state._updated(1.0, row, np.zeros((3, 3)))
     assert law.log_evidence_ == pytest.approx(evidence, rel=1e-11)
@@ -178,12 +178,12 @@ def test_priors_of_parts_agree_with_the_prior_of_the_whole() -> None:
     assert (part.strength_, part.dof_) == (1.7, 5.5 - 3 + 2)
     state, whole, evidence = part, PRIOR, 0.0
     for row in ROWS:
-        law = whole._predictive_law()
+        law = whole._predictive_distribution()
         places = np.ix_([2, 0], [2, 0])
         evidence += float(
             stats.multivariate_t(law.location_[[2, 0]], law.shape_[places], df=law.df_).logpdf(row[[2, 0]])
         )
-        mine = state._predictive_law()
+        mine = state._predictive_distribution()
         assert mine.df_ == pytest.approx(law.df_)
         np.testing.assert_allclose(mine.shape_, law.shape_[places], rtol=1e-12)
         state, whole = state._updated(1.0, row[[2, 0]], np.zeros((2, 2))), whole._updated(1.0, row, np.zeros((3, 3)))

@@ -223,7 +223,7 @@ def test_values_that_are_no_counts_are_refused(bad: list[object]) -> None:
 
 
 def test_gaps_are_refused() -> None:
-    with pytest.raises(sf.MissingValueError, match="gaps"):
+    with pytest.raises(sf.MissingValueError, match="missing values"):
         sf.Poisson().fit([1, np.nan, 2])
 
 

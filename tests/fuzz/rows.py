@@ -139,7 +139,7 @@ def _tagger(chance: random.Random) -> Callable[[], Any]:
 
 MODELS: dict[str, Callable[[random.Random], Callable[[], Any]]] = {
     "law": _law,
-    "law of several columns": _several,
+    "distribution of several columns": _several,
     "network": _network,
     "Markov network": _markov,
     "Gaussian graph": _graph,

@@ -61,7 +61,7 @@ def test_arguments_are_checked() -> None:
     table = np.zeros(2, np.uint8)
     with pytest.raises(DataError, match="type float64"):
         remap(np.zeros(3), table, 0)
-    with pytest.raises(DataError, match="gap code 256 does not fit in the type uint8"):
+    with pytest.raises(DataError, match="code 256 of a missing value does not fit in the type uint8"):
         remap(np.zeros(3, int), table, 256)
     with pytest.raises(DataError, match=r"out has shape \(4,\)"):
         remap(np.zeros(3, int), table, 0, out=np.zeros(4, np.uint8))

@@ -224,7 +224,7 @@ def test_margins_of_no_law() -> None:
     often, rarely = [0.4, 0.1, 0.1, 0.4], [0.1, 0.4, 0.4, 0.1]
     cards = dict.fromkeys(range(3), 2)
     names = [f"{scope}{cell}" for scope in PAIRS for cell in product((0, 1), repeat=2)]
-    with pytest.raises(EstimateError, match=r"No joint law has the observed margins.*\(0, 2\)\(") as error:
+    with pytest.raises(EstimateError, match=r"No joint distribution has the observed margins.*\(0, 2\)\(") as error:
         smallest_face(cards, PAIRS, np.array(often + often + rarely), 1.0, names=names)
     # P(0 != 1) + P(1 != 2) >= P(0 != 2) is broken: 0.2 + 0.2 < 0.8. On the border the margins have a law.
     assert "on average" in str(error.value)

@@ -55,7 +55,9 @@ def test_a_code_beyond_the_declared_states_is_named_with_its_row() -> None:
 
 def test_a_gap_in_a_category_is_a_gap() -> None:
     data = frame({"a": np.array([0, -1, 1, 2], np.int8), "b": CODES["b"].astype(np.int8)})
-    with pytest.raises(MissingValueError, match="Column 'a' has 1 gap among the rows 0 to 3, the first in row 1"):
+    with pytest.raises(
+        MissingValueError, match="Column 'a' has 1 missing value among the rows 0 to 3, the first in row 1"
+    ):
         counted(data)
     source = open_source(data)
     found = summarize_source(source, source.infer(), QUESTIONS, missing="available")

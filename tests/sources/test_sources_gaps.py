@@ -86,8 +86,8 @@ def test_gaps_are_refused_by_name(statistic: Statistic, column: str, row: int) -
     with pytest.raises(MissingValueError) as caught:
         summarize(GAPPY, statistic)
     message = str(caught.value)
-    assert f"Column {column!r} has 1 gap among the rows 0 to 3, the first in row {row}" in message
-    assert "Fill the gaps, or leave those rows out." in message
+    assert f"Column {column!r} has 1 missing value among the rows 0 to 3, the first in row {row}" in message
+    assert "Fill the missing values, or leave those rows out." in message
 
 
 def test_patterns_take_gaps_without_asking() -> None:
@@ -113,7 +113,7 @@ def test_a_column_of_gaps_only() -> None:
     assert found[keys[0]].dense().shape == (0, 2)
     assert found[keys[2]].weight == 0
     assert found[keys[3]].rows.tolist() == [[-1, 0], [-1, 1]]
-    with pytest.raises(MissingValueError, match="'a' has 2 gaps"):
+    with pytest.raises(MissingValueError, match="'a' has 2 missing values"):
         summarize(data, keys[1])
 
 

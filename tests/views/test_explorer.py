@@ -212,7 +212,7 @@ def test_what_is_too_large_stays_static_and_says_so(visit: Callable[..., Any]) -
     rows = {name: rng.choice(2, 40) for name in [*parents, "c"]}
     large = sf.BayesianNetwork([(p, "c") for p in parents]).fit(rows)
     page = visit(large)
-    assert "pages explore networks of up to 200,000" in page.page.locator("#laws .note").inner_text()
+    assert "pages explore networks of up to 200,000" in page.page.locator("#distributions .note").inner_text()
     assert page.page.locator("button").count() == 0
     assert page.page.locator(".card").count() == 18
 

@@ -78,20 +78,20 @@ def fitted(kind: str) -> Any:
 
 
 EXPECTED = {
-    "table network": ["graph", "laws", "tables", "certificate", "estimates", "receipt"],
-    "mixed network": ["graph", "laws", "tables", "certificate", "receipt"],
-    "Markov network": ["graph", "laws", "tables", "certificate", "receipt"],
-    "Gaussian graph": ["graph", "laws", "tables", "certificate", "receipt"],
-    "normal": ["laws", "tables", "certificate", "receipt"],
-    "categorical": ["laws", "tables", "certificate", "estimates", "receipt"],
+    "table network": ["graph", "distributions", "tables", "certificate", "estimates", "receipt"],
+    "mixed network": ["graph", "distributions", "tables", "certificate", "receipt"],
+    "Markov network": ["graph", "distributions", "tables", "certificate", "receipt"],
+    "Gaussian graph": ["graph", "distributions", "tables", "certificate", "receipt"],
+    "normal": ["distributions", "tables", "certificate", "receipt"],
+    "categorical": ["distributions", "tables", "certificate", "estimates", "receipt"],
     "multivariate normal": ["tables", "certificate", "receipt"],
     "regression": ["tables", "convergence", "certificate", "estimates", "receipt"],
-    "hidden Markov": ["laws", "tables", "convergence", "certificate", "receipt"],
-    "Gaussian hidden Markov": ["laws", "tables", "convergence", "certificate", "receipt"],
-    "hidden Markov of vectors": ["laws", "tables", "certificate", "receipt"],
-    "Markov chain": ["laws", "tables", "certificate", "estimates", "receipt"],
-    "CRF": ["laws", "tables", "convergence", "certificate", "estimates", "receipt"],
-    "graph CRF": ["laws", "tables", "convergence", "certificate", "estimates", "receipt"],
+    "hidden Markov": ["distributions", "tables", "convergence", "certificate", "receipt"],
+    "Gaussian hidden Markov": ["distributions", "tables", "convergence", "certificate", "receipt"],
+    "hidden Markov of vectors": ["distributions", "tables", "certificate", "receipt"],
+    "Markov chain": ["distributions", "tables", "certificate", "estimates", "receipt"],
+    "CRF": ["distributions", "tables", "convergence", "certificate", "estimates", "receipt"],
+    "graph CRF": ["distributions", "tables", "convergence", "certificate", "estimates", "receipt"],
 }
 
 
@@ -260,7 +260,7 @@ def test_a_network_of_many_weights_has_a_page() -> None:
     names = [f"v{at}" for at in range(400)]
     net = sf.MarkovNetwork(list(pairwise(names))).fit({n: RNG.integers(0, 4, 200) for n in names})
     assert len(net.weights_) == 6384
-    assert sections(net.report_.to_html()) == ["graph", "laws", "tables", "certificate", "receipt"]
+    assert sections(net.report_.to_html()) == ["graph", "distributions", "tables", "certificate", "receipt"]
 
 
 def test_a_mixture_is_drawn_as_a_mixture() -> None:

@@ -76,11 +76,14 @@ class ChainCommands(ModelCommands):
         """What most probably follows each sequence, and how probable it is; with `proba` the whole row."""
         reading.check(self.who, "group", "order", "columns", "proba")
         tails = [path[-self.model.order :] for path in self._paths(data, reading)]
-        laws = [self.model.row(tail) for tail in tails]
-        if not laws:
+        distributions = [self.model.row(tail) for tail in tails]
+        if not distributions:
             return {"next": [], "probability": []}
-        (name,) = laws[0].variables
-        states, shares = laws[0].states[name], np.array([law.values for law in laws])
+        (name,) = distributions[0].variables
+        states, shares = (
+            distributions[0].states[name],
+            np.array([distribution.values for distribution in distributions]),
+        )
         if reading.proba:
             return {str(state): shares[:, code] for code, state in enumerate(states)}
         best = shares.argmax(axis=1)

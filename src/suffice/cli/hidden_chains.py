@@ -32,31 +32,33 @@ def _read(files: Sequence[str], reading: ReadingOptions) -> tuple[Domain, dict[H
 
 
 def _emission(given: object, domain: Domain, names: Sequence[Hashable]) -> Any:
-    """The law of what is seen: as said, or by the columns."""
+    """The distribution of what is seen: as said, or by the columns."""
     if isinstance(given, str):
-        return _law(given)
+        return _distribution(given)
     if isinstance(given, dict):
-        return {name: _law(text) for name, text in given.items()}
+        return {name: _distribution(text) for name, text in given.items()}
     if isinstance(given, list):
-        return [_law(text) for text in given]
+        return [_distribution(text) for text in given]
     kinds = [domain[name].kind for name in names]
     if len(names) > 1 and all(kind != "discrete" for kind in kinds):
         return sf.MultivariateNormal()
-    laws: list[Any] = [sf.Categorical() if kind == "discrete" else sf.Normal() for kind in kinds]
-    return laws[0] if len(laws) == 1 else laws
+    distributions: list[Any] = [sf.Categorical() if kind == "discrete" else sf.Normal() for kind in kinds]
+    return distributions[0] if len(distributions) == 1 else distributions
 
 
-def _law(text: object) -> Any:
+def _distribution(text: object) -> Any:
     known = (
         *(sf.Categorical, sf.Bernoulli, sf.Normal, sf.MultivariateNormal, sf.Poisson, sf.Exponential, sf.Gamma),
         *(sf.Geometric, sf.NegativeBinomial, sf.Beta, sf.InverseGamma),
     )
-    by_name: dict[str, Any] = {law.__name__.lower(): law for law in known}
+    by_name: dict[str, Any] = {family.__name__.lower(): family for family in known}
     name = str(text).lower().replace("_", "").replace("-", "")
-    distribution = by_name.get(_ALSO.get(name, name))
-    if distribution is None:
-        raise OptionError(f"emission {text!r} is no law; expected one of {', '.join(law.__name__ for law in known)}.")
-    return distribution()
+    family = by_name.get(_ALSO.get(name, name))
+    if family is None:
+        raise OptionError(
+            f"emission {text!r} is no distribution; expected one of {', '.join(one.__name__ for one in known)}."
+        )
+    return family()
 
 
 class HiddenChainCommands(ModelCommands):

@@ -170,8 +170,8 @@ def summarize(
 ) -> None:
     """Write the statistics that a fit needs.
 
-    Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data. Gaps, hidden variables
-    and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only.
+    Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data. Missing values, hidden
+    variables and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only.
     """
     from suffice.cli.building import CommandOptions, pairs, read_states
     from suffice.cli.commands import ReadingOptions
@@ -190,9 +190,9 @@ def summarize(
     summary = _commands(model).summarize(files, chosen, reading)
     if summary.holds_rows and not with_rows:
         raise OptionError(
-            f"The file would hold the distinct rows of {listing(summary.row_columns)}: gaps, hidden variables and GLM "
-            "nodes are learned from them. Nothing was written. Give --with-rows to write them, or leave out what needs "
-            "rows."
+            f"The file would hold the distinct rows of {listing(summary.row_columns)}: missing values, hidden "
+            "variables and GLM nodes are learned from them. Nothing was written. Give --with-rows to write them, or "
+            "leave out what needs rows."
         )
     write(summary, output)
     answers = len(summary.answers)

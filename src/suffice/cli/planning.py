@@ -25,11 +25,11 @@ _FLOAT = 8
 
 @dataclass(frozen=True)
 class KnownVariables:
-    """What is known of the variables: those with states and how many, those that are real, those with gaps."""
+    """What is known of the variables: how many states, which are real, which have missing values."""
 
     cards: dict[Hashable, int]
     real: tuple[Hashable, ...] = ()
-    gaps: tuple[Hashable, ...] = ()
+    missing: tuple[Hashable, ...] = ()
     assumed: tuple[Hashable, ...] = field(default=())
 
 
@@ -86,16 +86,16 @@ def _known(model: Any, data: object, chosen: CommandOptions, each: int) -> Known
     declared: Mapping[Any, Any] = model._declared if isinstance(model, sf.BayesianNetwork) else stated or {}
     variables: dict[Hashable, Variable] = {name: declare(name, states) for name, states in declared.items()}
     variables |= {name: _hidden(name, text) for name, text in chosen.hidden.items()}
-    gaps: tuple[Hashable, ...] = ()
+    missing: tuple[Hashable, ...] = ()
     if data is not None:
         named = [name for name in model.nodes if name not in chosen.hidden]
-        domain, gaps = _seen(data, named, variables)
+        domain, missing = _seen(data, named, variables)
         variables |= {name: domain[name] for name in named}
     real = tuple(name for name in model.nodes if name in variables and _is_real(variables[name]))
     cards = {name: variable.card for name, variable in variables.items() if variable.card and name not in real}
     assumed = tuple(name for name in model.nodes if name not in cards and name not in real)
     whole = {name: cards.get(name, each) for name in model.nodes if name not in real}
-    return KnownVariables(whole, real, gaps, assumed)
+    return KnownVariables(whole, real, missing, assumed)
 
 
 def _hidden(name: Hashable, text: str) -> Variable:
@@ -110,21 +110,21 @@ def _is_real(variable: Variable) -> bool:
 def _seen(
     data: object, names: Sequence[Hashable], declared: Mapping[Hashable, Variable]
 ) -> tuple[Domain, tuple[Hashable, ...]]:
-    """What some columns of the rows hold, and those of them with gaps."""
+    """What some columns of the rows hold, and those of them with missing values."""
     from suffice.fitting.summaries import resolved_domain
     from suffice.sources import open_source
 
     if isinstance(data, sf.Summary):
         return data.domain, ()
-    source, gaps = open_source(data), set()
+    source, missing = open_source(data), set()
     source.check_columns(names)
     domain = resolved_domain(source, {name: declared.get(name) for name in names})
     for batch in source.batches(domain):
         domain = domain.merge(batch.domain)
         for name, codes in zip(batch.discrete, batch.codes, strict=True):
-            gaps |= {name} if (codes >= batch.domain[name].card).any() else set()
-        gaps |= {name for name, reals in zip(batch.real, batch.reals, strict=True) if np.isnan(reals).any()}
-    return domain, tuple(name for name in names if name in gaps)
+            missing |= {name} if (codes >= batch.domain[name].card).any() else set()
+        missing |= {name for name, reals in zip(batch.real, batch.reals, strict=True) if np.isnan(reals).any()}
+    return domain, tuple(name for name in names if name in missing)
 
 
 def _moments(scopes: Sequence[tuple[Hashable, ...]], known: KnownVariables) -> int:
@@ -139,8 +139,9 @@ def _moments(scopes: Sequence[tuple[Hashable, ...]], known: KnownVariables) -> i
 
 
 def _directed(known: KnownVariables, hidden: Sequence[Hashable], fits: bool) -> str:
-    if hidden or known.gaps:
-        why = [f"{listing(hidden, 3)} hidden"] * bool(hidden) + [f"gaps in {listing(known.gaps, 3)}"] * bool(known.gaps)
+    if hidden or known.missing:
+        why = [f"{listing(hidden, 3)} hidden"] * bool(hidden)
+        why += [f"missing values in {listing(known.missing, 3)}"] * bool(known.missing)
         return f"EM with exact expectations ({'; '.join(why)})" + ("" if fits else "; which do not fit in memory")
     way = "closed form for complete rows"
     if known.real:
@@ -157,6 +158,6 @@ def _undirected(scopes: list[Any], known: KnownVariables, hidden: Sequence[Hasha
     key, why = "closed-form", "the model is decomposable"
     if decomposition.tree is None:
         key, why = "ipf", str(decomposition.reason)
-    if hidden or known.gaps:
+    if hidden or known.missing:
         return f"EM with exact expectations; each step by {OWN_SOLVERS[key].title} (chosen: {why})"
     return f"{OWN_SOLVERS[key].title} (chosen: {why})"

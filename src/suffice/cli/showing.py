@@ -71,7 +71,7 @@ def say(value: object, *, as_json: bool, text: str | None = None) -> None:
 
 
 def _text(value: object) -> str:
-    """As the value prints itself; a mixture of normal laws as a table of them."""
+    """As the value prints itself; a mixture of normal distributions as a table of them."""
     from suffice.engines.mixtures import GaussianMixture
 
     if not isinstance(value, GaussianMixture):
@@ -84,7 +84,11 @@ def _text(value: object) -> str:
     rows = [head, *([f"{number:.6g}" for number in row] for row in [*table, *whole])]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     shown = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    title = f"mixture of {len(table)} normal laws; the last line is that of all of them" if whole else "a normal law"
+    title = (
+        f"mixture of {len(table)} normal distributions; the last line is that of all of them"
+        if whole
+        else "a normal distribution"
+    )
     return "\n".join([title, *shown])
 
 

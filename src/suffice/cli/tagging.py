@@ -28,7 +28,7 @@ class TaggingCommands(ModelCommands):
         reading.check("--model crf")
         options = chosen.options(prior=weights_prior(chosen.prior))
         if "estimate" in options:
-            raise OptionError("--model crf takes no --estimate; with a prior it finds the posterior mode.")
+            raise OptionError("--model crf takes no --estimate; with a prior it finds the MAP.")
         if options.get("hashing") is not None:
             raise OptionError("--option hashing keeps no names of features, which later commands need; leave it out.")
         sequences = read_steps(lines_of(files))

@@ -24,7 +24,8 @@ def columns_in_memory(
 ) -> tuple[Domain, dict[Hashable, NDArray[Any]]]:
     """What the columns of files hold, and the columns as the library reads them.
 
-    Numbers are floats, states that are whole numbers without gaps integers, all others objects with None for a gap.
+    Numbers are floats, states that are whole numbers without missing values integers, all others objects with None for
+    a missing value.
     """
     from suffice.fitting.summaries import resolved_domain
     from suffice.sources import open_source

@@ -15,7 +15,7 @@ from suffice.demo.page import index_page
 
 EXHIBITS = (
     alarm.bayesian_network,
-    infections.gaps,
+    infections.incomplete_rows,
     alarm.markov_network,
     sequences.random_field,
     sequences.hidden_markov,

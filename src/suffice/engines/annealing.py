@@ -1,7 +1,7 @@
 """Annealed importance sampling: log Z of a Markov network that no exact engine takes, with its error.
 
-Chains are drawn from the uniform law and carried to the law itself through a ladder of laws p_b proportional to
-exp(b * log-potentials), 0 = b_0 < ... < b_T = 1, one sweep at each. The weight
+Chains are drawn from the uniform distribution and carried to the distribution itself through a ladder of distributions
+p_b proportional to exp(b * log-potentials), 0 = b_0 < ... < b_T = 1, one sweep at each. The weight
 ``w = prod_t exp((b_t - b_(t-1)) * log-potentials(x_(t-1)))`` has the mean Z / Z_0 exactly (Neal 2001). So the
 logarithm of the mean weight estimates log Z, and the mean of log w is below it on average.
 """
@@ -96,7 +96,8 @@ def _log_weights(
         sampler.sweep(walk)
     sampler.load(logs)
     if impossible.any():
-        # The last law allows the impossible cells: what is left of it without them is the share of possible chains.
+        # The last distribution allows the impossible cells: what is left of it without them is the share of possible
+        # chains.
         possible = sampler.log_values(walk.states, logs) > -np.inf
         total = np.where(possible, total, -np.inf)
         if not possible.any():

@@ -1,4 +1,4 @@
-"""A calibrated junction tree: marginals and samples of the law that it holds."""
+"""A calibrated junction tree: marginals and samples of the distribution that it holds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from suffice.kernels.junction_tree_numpy import project
 from suffice.records import record
 
 IMPOSSIBLE = (
-    "The evidence has probability 0 under the model, so there is no law given it. "
+    "The evidence has probability 0 under the model, so there is no distribution given it. "
     "Check the evidence, or the zeros of the factors."
 )
 
 
 @record(frozen=True, eq=False)
 class Calibration:
-    """The law of all variables given evidence; made by `JunctionTree.condition`.
+    """The distribution of all variables given evidence; made by `JunctionTree.condition`.
 
     `log_partition` is the log of the sum over all states that agree with the evidence, minus infinity if there is none;
     then there are no marginals and no samples.
@@ -37,13 +37,13 @@ class Calibration:
     log_partition: float
 
     def marginal(self, scope: Sequence[Node]) -> Floats:
-        """The joint law of any variables, axes in the order asked; they need not share a clique."""
+        """The joint distribution of any variables, axes in the order asked; they need not share a clique."""
         nodes = self.space.scope(scope)
         numbers = self.space.numbers(nodes)
-        return np.array(self._law(numbers)).reshape(self.space.shape(nodes))
+        return np.array(self._distribution(numbers)).reshape(self.space.shape(nodes))
 
     def marginals(self) -> dict[Node, Floats]:
-        """The law of each variable."""
+        """The distribution of each variable."""
         self._check()
         number = self.space.number
         return {
@@ -52,12 +52,12 @@ class Calibration:
         }
 
     def factor_marginals(self) -> list[Floats]:
-        """The law of each scope of the plan, axes in its order."""
+        """The distribution of each scope of the plan, axes in its order."""
         self._check()
         return [self.marginal(scope) for scope in self.scopes]
 
     def clique_marginals(self) -> list[tuple[tuple[Node, ...], Floats]]:
-        """The variables and the law of each clique."""
+        """The variables and the distribution of each clique."""
         self._check()
         names = tuple(self.space.number)
         return [
@@ -82,7 +82,7 @@ class Calibration:
                 columns[:, column] = codes[self.space.number[node]]
         return columns
 
-    def _law(self, numbers: tuple[int, ...]) -> Floats:
+    def _distribution(self, numbers: tuple[int, ...]) -> Floats:
         self._check()
         if not numbers:
             return np.ones(())

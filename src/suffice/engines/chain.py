@@ -1,6 +1,6 @@
 """Chains: a label at each step, linked to the next; exact answers by one pass forward and one backward.
 
-The law of a path ``y`` of one sequence is proportional to
+The distribution of a path ``y`` of one sequence is proportional to
 ``initial[y_0] prod_t potentials[t, y_t] prod_t transitions[y_{t-1}, y_t] final[y_last]``. Hidden Markov models and
 chain-structured conditional random fields are both of this form. Rows are scaled, not logarithms; a sequence whose
 scaled rows run out of numbers is done again in log space.
@@ -142,7 +142,7 @@ class Chains:
     def sample(
         self, n: int = 1, *, random_state: RandomState = None, threads: int | None = None, calls: int | None = None
     ) -> Ints:
-        """Paths (n, steps) drawn from their law; -1 along sequences that have no path."""
+        """Paths (n, steps) drawn from their distribution; -1 along sequences that have no path."""
         uniforms = np.random.default_rng(random_state).random((n, len(self.potentials)))
         given = (self.potentials, self.transitions, self.ends, self.offsets)
         workers = worker_count(threads)

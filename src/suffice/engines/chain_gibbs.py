@@ -13,8 +13,8 @@ from suffice.errors import OptionError
 def gibbs(chains: Chains, paths: Ints, sweeps: int, rng: np.random.Generator) -> Ints:
     """Paths (n, steps) after some sweeps from given ones; each chain of samples keeps to itself.
 
-    Given its neighbours a label has the law ``potentials[t, y] transitions[before, y] transitions[y, after]``. All of
-    these numbers must be positive: a sampler that moves one label at a time cannot pass what is impossible.
+    Given its neighbours a label has the distribution ``potentials[t, y] transitions[before, y] transitions[y, after]``.
+    All of these numbers must be positive: a sampler that moves one label at a time cannot pass what is impossible.
     """
     if not ((chains.transitions > 0.0).all() and (chains.ends > 0.0).all()):
         raise OptionError(
@@ -43,14 +43,16 @@ def _drawn(
 ) -> Ints:
     """New labels (n, len(at)) at steps none of which is next to another."""
     shared = len(chains.transitions) == 1
-    law = np.broadcast_to(chains.potentials[chosen], (len(paths), len(chosen), chains.potentials.shape[1])).copy()
-    law[:, first[chosen]] *= chains.ends[0]
-    law[:, last[chosen]] *= chains.ends[1]
+    distribution = np.broadcast_to(
+        chains.potentials[chosen], (len(paths), len(chosen), chains.potentials.shape[1])
+    ).copy()
+    distribution[:, first[chosen]] *= chains.ends[0]
+    distribution[:, last[chosen]] *= chains.ends[1]
     inner, outer = ~first[chosen], ~last[chosen]
     into = np.zeros_like(chosen) if shared else chosen
-    law[:, inner] *= chains.transitions[into[inner], paths[:, chosen[inner] - 1]]
+    distribution[:, inner] *= chains.transitions[into[inner], paths[:, chosen[inner] - 1]]
     after = np.zeros_like(chosen) if shared else np.minimum(chosen + 1, len(chains.potentials) - 1)
-    law[:, outer] *= chains.transitions[after[outer], :, paths[:, (chosen + 1)[outer]]]
-    sums = np.cumsum(law, axis=2)
+    distribution[:, outer] *= chains.transitions[after[outer], :, paths[:, (chosen + 1)[outer]]]
+    sums = np.cumsum(distribution, axis=2)
     marks = rng.random(sums.shape[:2]) * sums[:, :, -1]
-    return np.asarray(np.minimum((sums <= marks[..., None]).sum(axis=2), law.shape[2] - 1))
+    return np.asarray(np.minimum((sums <= marks[..., None]).sum(axis=2), distribution.shape[2] - 1))

@@ -1,4 +1,4 @@
-"""One direction alone: the law of a label given the steps so far, and chains read from their end."""
+"""One direction alone: the distribution of a label given the steps so far, and chains read from their end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from suffice.kernels import chain_logs
 
 
 def filtered(chains: Chains, *, threads: int | None = None, calls: int | None = None) -> tuple[Floats, Floats]:
-    """The log of the mass of each sequence (n,), and the law of each label given the steps so far (steps, K).
+    """The log of the mass of each sequence (n,), and the distribution of each label given the steps so far (steps, K).
 
     Transitions are shared by all steps. Final weights count in the mass alone; the rows of a sequence without a path
     are 0 from where it ends.

@@ -9,7 +9,7 @@ from suffice.array_types import Floats
 from suffice.kernels import chain_statistics as kernels
 from suffice.kernels.choice import REPEATED
 
-#: Products of columns are made for all laws at once up to this many columns.
+#: Products of columns are made for all distributions at once up to this many columns.
 _FEW_COLUMNS = 8
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -31,12 +31,12 @@ def products_by_weight(x: Floats, weights: Floats) -> dict[str, Floats]:
 
 
 def diagonal_log_densities(x: Floats, means: Floats, variances: Floats) -> Floats:
-    """Log density (n, K) of rows x (n, d) under normal laws of independent columns, means and variances (K, d)."""
+    """Log density (n, K) of rows x (n, d) under normal distributions of independent columns, moments (K, d)."""
     logs = np.empty((len(x), len(means)))
-    for law, (mean, variance) in enumerate(zip(means, variances, strict=True)):
+    for distribution, (mean, variance) in enumerate(zip(means, variances, strict=True)):
         with np.errstate(over="ignore"):  # The square of a huge number is inf, and its density 0.
             square = ((x - mean) ** 2) @ (1.0 / variance)
-        logs[:, law] = -0.5 * (square + np.log(variance).sum() + x.shape[1] * _LOG_2PI)
+        logs[:, distribution] = -0.5 * (square + np.log(variance).sum() + x.shape[1] * _LOG_2PI)
     return logs
 
 
@@ -55,6 +55,6 @@ def diagonal_potentials(
             scaled = np.exp(logs - shift[:, None]), shift
     potentials, shift = scaled
     if not np.isfinite(shift.min(initial=0.0)):
-        none = ~np.isfinite(shift)  # Too far from every law: no state emits such a step.
+        none = ~np.isfinite(shift)  # Too far from every distribution: no state emits such a step.
         potentials[none], shift[none] = 0.0, 0.0
     return potentials, shift

@@ -1,9 +1,9 @@
 """Exact inference in conditional linear-Gaussian networks: tables, and real nodes with discrete and real parents.
 
 The discrete variables on which the real ones depend are enumerated, component by component (`gaussian_components`):
-each joint state gives a normal law, and the density of the observed values there is a factor over these variables. With
-it the discrete part is a discrete network, which a junction tree solves. Real variables follow a mixture of normal
-laws.
+each joint state gives a normal distribution, and the density of the observed values there is a factor over these
+variables. With it the discrete part is a discrete network, which a junction tree solves. Real variables follow a
+mixture of normal distributions.
 
 Point masses (variance 0) are limits of small variances: a joint state that puts the observed values on more point
 masses outweighs every joint state with fewer.
@@ -66,7 +66,7 @@ class ConditionalGaussian:
     def condition(
         self, evidence: Mapping[Any, Any] | None = None, likelihoods: Mapping[Any, Floats] | None = None
     ) -> MixedPosterior:
-        """The law of all nodes given states (by index) and values of some; what is asked of it decides the work.
+        """The distribution of all nodes given states (by index) and values of some; a query decides what is computed.
 
         likelihoods: soft evidence on discrete nodes, one number (card,) for each state.
         """
@@ -93,13 +93,13 @@ class SolvedComponents:
     """The nodes that some question needs: real components, and the discrete part with the density of the values."""
 
     components: Sequence[Component]
-    law: Calibration
+    distribution: Calibration
     log_evidence: float
     n_points: int
 
 
 class MixedPosterior:
-    """The law of a conditional linear-Gaussian network under evidence; exact.
+    """The distribution of a conditional linear-Gaussian network under evidence; exact.
 
     Each question leaves out the nodes that have no bearing on it. It raises SizeError where the discrete variables that
     real ones depend on have too many joint states.
@@ -127,18 +127,18 @@ class MixedPosterior:
         return self._solve(()).n_points
 
     def table(self, names: Sequence[Node]) -> Floats:
-        """The joint law of discrete variables, axes in the order asked."""
-        return self._possible(names).law.marginal(tuple(names))
+        """The joint distribution of discrete variables, axes in the order asked."""
+        return self._possible(names).distribution.marginal(tuple(names))
 
     def mixture(self, names: Sequence[Node]) -> GaussianMixture:
-        """The joint law of real variables: one normal law for each joint state of what they depend on."""
+        """The joint distribution of real variables: a normal one for each joint state of what they depend on."""
         discrete = [node for node in names if node in self._engine.network.tables]
         if discrete:
             raise OptionError(f"A mixture is of real variables; {listing(discrete)} is discrete. Ask for its table.")
         return self.mixture_by((), names)[1]
 
     def mixture_by(self, discrete: Sequence[Node], reals: Sequence[Node]) -> tuple[NDArray[np.intp], GaussianMixture]:
-        """The joint law of discrete and real variables: normal laws, and the cell (c,) that each of them belongs to.
+        """The joint distribution of discrete and real variables: normal distributions, and the cell (c,) of each.
 
         Cells number the joint states of the discrete variables, the last one fastest. The weights of a cell add up to
         its probability.
@@ -153,7 +153,7 @@ class MixedPosterior:
                 f"{math.prod(shape):,} joint states; the limit is {self._engine.limit:,}. Ask for fewer of them "
                 "together, or raise the limit."
             )
-        weights = solved.law.marginal(union).ravel()
+        weights = solved.distribution.marginal(union).ravel()
         used = np.flatnonzero(weights > 0)
         places = np.array(np.unravel_index(used, shape or (1,)))
         answers = [self._part(part, reals, places[[union.index(name) for name in part.interface]]) for part in parts]
@@ -161,11 +161,13 @@ class MixedPosterior:
         return cells, _assembled(tuple(reals), weights[used], answers, self._values)
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> dict[Node, NDArray[Any]]:
-        """`n` draws (n,) by node: discrete nodes from their exact law, real ones from the normal laws given these."""
+        """`n` draws (n,) by node: discrete ones from their exact distribution, real ones given these."""
         rng = np.random.default_rng(random_state)
         solved = self._possible(self._engine.network.order)
-        codes = solved.law.sample(n, random_state=rng)
-        drawn: dict[Node, NDArray[Any]] = {node: codes[:, column] for column, node in enumerate(solved.law.space.nodes)}
+        codes = solved.distribution.sample(n, random_state=rng)
+        drawn: dict[Node, NDArray[Any]] = {
+            node: codes[:, column] for column, node in enumerate(solved.distribution.space.nodes)
+        }
         drawn |= {node: np.full(n, value) for node, value in self._values.items()}
         for part in solved.components:
             if part.hidden:
@@ -223,9 +225,9 @@ class MixedPosterior:
             factors = [np.log(np.asarray(table, dtype=np.float64)) for _, table in tables.values()]
         factors += [log[0].reshape(part.shape) for log, part in zip(logs, informed, strict=True)]
         plan = self._engine.plan(tuple(tables), [part.interface for part in informed])
-        law = plan.load(factors, log=True).condition(self._states, self._likelihoods)
-        points = int(points_of(answers, lift, np.array([law.log_partition]))[0])
-        return SolvedComponents(components, law, law.log_partition - lift * points, points)
+        distribution = plan.load(factors, log=True).condition(self._states, self._likelihoods)
+        points = int(points_of(answers, lift, np.array([distribution.log_partition]))[0])
+        return SolvedComponents(components, distribution, distribution.log_partition - lift * points, points)
 
 
 def lifted(parts: Sequence[ComponentAnswers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:

@@ -1,7 +1,7 @@
-"""Many rows with gaps under a conditional linear-Gaussian network: evidence, and the law of what is missing.
+"""Rows with missing values under a conditional linear-Gaussian network: evidence, and what is missing given it.
 
-Rows are grouped by their gaps and by the known states that real variables depend on, so that a group shares its normal
-laws; within a group, rows differ by numbers only.
+Rows are grouped by their missing values and by the known states that real variables depend on, so that a group shares
+its normal distributions; within a group, rows differ by numbers only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RealPart:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows (n,) with the same gaps: log evidence (n,), laws of the scopes asked (n, cards), and the real parts.
+    """Rows (n,) that miss the same values: log evidence (n,), distributions of the scopes (n, cards), real parts.
 
     `states` are the known states that the rows share. A row of density 0 has a log evidence of -inf and weights of 0.
     """
@@ -66,9 +66,9 @@ def solve_rows(
 ) -> Iterator[RowGroup]:
     """Condition on each row; the hidden nodes of the real parts are the targets among them.
 
-    columns (n,) by node: codes with -1 for a gap, numbers with NaN for a gap; nodes without a column are hidden.
-    scopes: sets of discrete variables whose joint law is asked. targets: nodes whose law is wanted (default: all).
-    calls: as in `TreePlan.rows`.
+    columns (n,) by node: codes with -1 for a missing value, numbers with NaN for a missing value; nodes without a
+    column are hidden. scopes: sets of discrete variables whose joint distribution is asked. targets: nodes whose
+    distribution is wanted (default: all). calls: as in `TreePlan.rows`.
     """
     network, asked = engine.network, [tuple(scope) for scope in scopes]
     trees: dict[Any, JunctionTree] = {}
@@ -91,7 +91,7 @@ def solve_rows(
 def log_evidence(
     engine: ConditionalGaussian, columns: Columns, *, threads: int = 1, calls: int | None = None
 ) -> Floats:
-    """Log evidence of each row (n,), gaps summed and integrated out; columns as in `solve_rows`."""
+    """Log evidence of each row (n,), missing values summed and integrated out; columns as in `solve_rows`."""
     totals = np.zeros(_length(columns))
     for group in solve_rows(engine, columns, targets=(), threads=threads, calls=calls):
         totals[group.rows] = group.log_evidence
@@ -108,7 +108,7 @@ def _length(columns: Columns) -> int:
 def _groups(
     engine: ConditionalGaussian, columns: Columns
 ) -> Iterator[tuple[NDArray[np.intp], dict[Node, int], list[Node]]]:
-    """Numbers of rows that share gaps and the states real variables depend on; those states; the observed reals."""
+    """Rows that miss the same values and share the states real variables depend on; those states; observed reals."""
     network, n = engine.network, _length(columns)
     network.above(list(columns))
     parents = {name for regression in network.regressions.values() for name in regression.discrete}
@@ -122,7 +122,7 @@ def _groups(
     ends = np.cumsum(np.bincount(label.ravel(), minlength=len(distinct)))
     for key, rows in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
         states = {node: code for node, code in zip(coded, key[: len(coded)], strict=True) if code >= 0}
-        yield rows, states, [node for node, gap in zip(reals, key[len(coded) :], strict=True) if not gap]
+        yield rows, states, [node for node, missing in zip(reals, key[len(coded) :], strict=True) if not missing]
 
 
 def _tree(engine: ConditionalGaussian, nodes: Sequence[Node], more: Sequence[tuple[Node, ...]]) -> JunctionTree:
@@ -133,7 +133,7 @@ def _tree(engine: ConditionalGaussian, nodes: Sequence[Node], more: Sequence[tup
 
 @dataclass(frozen=True)
 class _Asking:
-    """What is asked of each group: laws of discrete scopes, hidden nodes of each component; threads and calls."""
+    """What is asked of a group: distributions of discrete scopes, hidden nodes of each component; threads and calls."""
 
     scopes: Sequence[tuple[Node, ...]]
     hidden: Sequence[Sequence[Node]]
@@ -149,7 +149,7 @@ def _solved(
     n: int,
     asking: _Asking,
 ) -> tuple[Floats, dict[tuple[Node, ...], Floats], tuple[RealPart, ...]]:
-    """Log evidence, laws of the scopes asked, and real parts of a group of n rows."""
+    """Log evidence, distributions of the scopes asked, and real parts of a group of n rows."""
     solutions = [part.solve(columns, n, hidden) for part, hidden in zip(components, asking.hidden, strict=True)]
     lift, logs = lifted(solutions, [engine.network.tables[node].table for node in tree.plan.space.nodes])
     factors: dict[tuple[Node, ...], Floats] = {}

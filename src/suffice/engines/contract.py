@@ -52,20 +52,20 @@ class RowExpectation:
 
 
 class Posterior(Protocol):
-    """The law of all variables under evidence: the product of all factors, restricted to it and divided by its sum."""
+    """The distribution of all variables given evidence: the product of all factors, restricted to it, over its sum."""
 
     @property
     def log_partition(self) -> float:
         """Log of the sum over all states that agree with the evidence; minus infinity if there is none."""
 
     def marginal(self, scope: Sequence[Node]) -> Floats:
-        """The joint law of any variables, axes in the order asked."""
+        """The joint distribution of any variables, axes in the order asked."""
 
     def marginals(self) -> dict[Node, Floats]:
-        """The law of each variable."""
+        """The distribution of each variable."""
 
     def factor_marginals(self) -> list[Floats]:
-        """The law of each scope of the plan, axes in its order."""
+        """The distribution of each scope of the plan, axes in its order."""
 
     def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan."""
@@ -75,7 +75,7 @@ class Model(Protocol):
     """A plan with its factors."""
 
     def condition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> Posterior:
-        """The law given states (by index), and given how likely the rest of the evidence is in each state."""
+        """The distribution given states (by index), and given how likely the rest of the evidence is in each state."""
 
     def log_partition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> float:
         """`condition(...).log_partition` at half the cost."""
@@ -95,7 +95,7 @@ class Model(Protocol):
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
     ) -> RowAnswers:
-        """Condition on each row (n, d) of codes, -1 for a gap; answers the marginals of the scopes asked."""
+        """Condition on each row (n, d) of codes, -1 for a missing value; answers the marginals of the scopes asked."""
 
     def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
         """The most probable completion of each row (n, variables), columns in the order of the cards of the plan."""
@@ -109,7 +109,7 @@ class Model(Protocol):
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
     ) -> RowExpectation:
-        """Add up the laws of all scopes of the plan given each row, times its weight."""
+        """Add up the distributions of all scopes of the plan given each row, times its weight."""
 
 
 class InferencePlan(Protocol):

@@ -23,7 +23,7 @@ from suffice.graphs.nodes import Node
 MOST_STATES = 1 << 22
 """No table of joint states may be larger."""
 
-_IMPOSSIBLE = "The evidence has probability 0 under the model, so there is no law given it."
+_IMPOSSIBLE = "The evidence has probability 0 under the model, so there is no distribution given it."
 
 
 def plan_enumeration(
@@ -89,7 +89,7 @@ class Enumeration:
     logs: Floats
 
     def condition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> StateTable:
-        """The law given states (by index) and given likelihoods, one number for each state."""
+        """The distribution given states (by index) and given likelihoods, one number for each state."""
         return StateTable.of(self.plan, self._given(evidence, likelihoods))
 
     def log_partition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> float:
@@ -100,7 +100,7 @@ class Enumeration:
         """Log-probability of the evidence; minus infinity if it is impossible."""
         total = self.log_partition()
         if total == -np.inf:
-            raise DataError("The product of the factors is 0 in every joint state: they define no law.")
+            raise DataError("The product of the factors is 0 in every joint state: they define no distribution.")
         return self.log_partition(evidence, likelihoods) - total
 
     def most_probable(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> Assignment:
@@ -122,13 +122,18 @@ class Enumeration:
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
     ) -> RowAnswers:
-        """Condition on each row (n, d) of codes, -1 for a gap; answers the marginals of any scopes."""
+        """Condition on each row (n, d) of codes, -1 for a missing value; answers the marginals of any scopes."""
         space = self.plan.space
         asked = [space.scope(scope) for scope in scopes]
-        laws = self._rows(rows, nodes, row_factors)
+        distributions = self._rows(rows, nodes, row_factors)
         return RowAnswers(
-            np.array([law.log_partition for law in laws]),
-            {scope: np.array([law.weighed(scope) for law in laws]).reshape(-1, *space.shape(scope)) for scope in asked},
+            np.array([distribution.log_partition for distribution in distributions]),
+            {
+                scope: np.array([distribution.weighed(scope) for distribution in distributions]).reshape(
+                    -1, *space.shape(scope)
+                )
+                for scope in asked
+            },
         )
 
     def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
@@ -146,16 +151,16 @@ class Enumeration:
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
     ) -> RowExpectation:
-        """Add up the laws of all scopes of the plan given each row, times its weight."""
-        laws = self._rows(rows, nodes, row_factors)
-        weight = np.ones(len(laws)) if weights is None else np.asarray(weights, dtype=np.float64)
+        """Add up the distributions of all scopes of the plan given each row, times its weight."""
+        distributions = self._rows(rows, nodes, row_factors)
+        weight = np.ones(len(distributions)) if weights is None else np.asarray(weights, dtype=np.float64)
         tables = []
         for scope in self.plan.scopes:
             total = np.zeros(self.plan.space.shape(scope))
-            for factor, law in zip(weight, laws, strict=True):
-                total = total + factor * law.weighed(scope)
+            for factor, distribution in zip(weight, distributions, strict=True):
+                total = total + factor * distribution.weighed(scope)
             tables.append(total)
-        return RowExpectation(np.array([law.log_partition for law in laws]), tables)
+        return RowExpectation(np.array([distribution.log_partition for distribution in distributions]), tables)
 
     def _rows(
         self, rows: ArrayLike, nodes: Sequence[Node] | None, row_factors: Mapping[Any, ArrayLike] | None
@@ -163,13 +168,13 @@ class Enumeration:
         space = self.plan.space
         scope, codes = space.rows(rows, nodes)
         factors = space.row_factors(row_factors, len(codes))
-        laws = []
+        distributions = []
         for index, row in enumerate(codes):
             logs = self._given(_seen(scope, row), None)
             for own, table in factors.items():
                 logs = logs + self.plan.spread(own, table[index])
-            laws.append(StateTable.of(self.plan, logs))
-        return laws
+            distributions.append(StateTable.of(self.plan, logs))
+        return distributions
 
     def _given(self, evidence: Evidence, likelihoods: SoftEvidence) -> Floats:
         space = self.plan.space
@@ -186,7 +191,7 @@ class StateTable:
     """The probability of each joint state given evidence."""
 
     plan: EnumerationPlan
-    law: Floats
+    distribution: Floats
     log_partition: float
 
     @classmethod
@@ -199,26 +204,26 @@ class StateTable:
         return cls(plan, values / values.sum(), float(top + np.log(values.sum())))
 
     def marginal(self, scope: Sequence[Node]) -> Floats:
-        """The joint law of any variables, axes in the order asked."""
+        """The joint distribution of any variables, axes in the order asked."""
         self._check()
         return self.weighed(self.plan.space.scope(scope))
 
     def marginals(self) -> dict[Node, Floats]:
-        """The law of each variable."""
+        """The distribution of each variable."""
         self._check()
         return {node: self.marginal((node,)) for node in self.plan.space.nodes}
 
     def factor_marginals(self) -> list[Floats]:
-        """The law of each scope of the plan, axes in its order."""
+        """The distribution of each scope of the plan, axes in its order."""
         self._check()
         return [self.marginal(scope) for scope in self.plan.scopes]
 
     def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan."""
         self._check()
-        cells = np.random.default_rng(random_state).choice(self.law.size, size=n, p=self.law.ravel())
+        cells = np.random.default_rng(random_state).choice(self.distribution.size, size=n, p=self.distribution.ravel())
         columns = np.zeros((n, len(self.plan.space.nodes)), np.int32)
-        for node, codes in zip(self.plan.axes, np.unravel_index(cells, self.law.shape), strict=True):
+        for node, codes in zip(self.plan.axes, np.unravel_index(cells, self.distribution.shape), strict=True):
             columns[:, self.plan.space.nodes.index(node)] = codes
         return columns
 
@@ -226,7 +231,7 @@ class StateTable:
         """The marginal, or zeros if the evidence is impossible."""
         axes = self.plan.axes
         kept = [node for node in axes if node in scope]
-        table = self.law.sum(axis=tuple(index for index, node in enumerate(axes) if node not in scope))
+        table = self.distribution.sum(axis=tuple(index for index, node in enumerate(axes) if node not in scope))
         order = [kept.index(node) for node in scope if node in kept]
         return np.transpose(table, order).reshape(self.plan.space.shape(scope))
 

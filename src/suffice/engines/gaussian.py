@@ -1,4 +1,4 @@
-"""Linear-Gaussian networks as one normal law: joint, marginals, conditionals, partly observed rows.
+"""Linear-Gaussian networks as one normal distribution: joint, marginals, conditionals, partly observed rows.
 
 A network of nodes x_j = w_0 + w . parents + noise of variance v_j has the covariance
 ``(I - B)^-1 diag(v) (I - B)^-T``, B holding the weights of the parents, and the precision
@@ -25,10 +25,10 @@ Regression = tuple[Sequence[Hashable], ArrayLike, float]
 
 @dataclass(frozen=True)
 class Pattern:
-    """Rows with the same gaps.
+    """Rows with the same missing values.
 
-    Their numbers `rows` (n,), log densities (n,), the rows (n, d) `filled` with the conditional means of their gaps,
-    and the conditional covariance (d, d), which is 0 for observed columns.
+    Their numbers `rows` (n,), log densities (n,), the rows (n, d) `filled` with the conditional means of their missing
+    values, and the conditional covariance (d, d), which is 0 for observed columns.
     """
 
     rows: NDArray[np.intp]
@@ -38,7 +38,7 @@ class Pattern:
 
 
 class GaussianJoint:
-    """A normal law of named columns; some combinations of columns may have no variance.
+    """A normal distribution of named columns; some combinations of columns may have no variance.
 
     Log densities are taken in the order of the names: a column that those before it determine is a point mass, counted
     as 0 at its point and -inf elsewhere. From a network the names are in topological order, and the log density of a
@@ -46,7 +46,7 @@ class GaussianJoint:
     """
 
     def __init__(self, names: Sequence[Hashable], mean: ArrayLike, covariance: ArrayLike) -> None:
-        """A law from its mean (d,) and covariance (d, d), symmetric and without negative variance."""
+        """A distribution from its mean (d,) and covariance (d, d), symmetric and without negative variance."""
         self.names = tuple(names)
         self.mean = np.asarray(mean, dtype=np.float64)
         self.covariance = np.asarray(covariance, dtype=np.float64)
@@ -60,18 +60,23 @@ class GaussianJoint:
 
     @classmethod
     def _with(cls, names: Sequence[Hashable], mean: Floats, covariance: Floats, root: Floats) -> Self:
-        law = cls.__new__(cls)
-        law.names, law.mean, law.covariance, law.root = tuple(names), mean, covariance, root
-        return law
+        distribution = cls.__new__(cls)
+        distribution.names, distribution.mean, distribution.covariance, distribution.root = (
+            tuple(names),
+            mean,
+            covariance,
+            root,
+        )
+        return distribution
 
     @classmethod
     def from_root(cls, names: Sequence[Hashable], mean: Floats, root: Floats) -> Self:
-        """The law of mean + root z with independent standard z: covariance root root', mean (d,) and root (d, r)."""
+        """The distribution of mean + root z, z standard: mean (d,), root (d, r), covariance root root'."""
         return cls._with(names, mean, root @ root.T, root)
 
     @classmethod
     def from_network(cls, nodes: Mapping[Any, Regression]) -> Self:
-        """The joint law of a linear-Gaussian network, given as ``{node: (parents, weights, variance)}``."""
+        """The joint distribution of a linear-Gaussian network, given as ``{node: (parents, weights, variance)}``."""
         order, parents, weights, variances = _in_order(nodes)
         slopes = [w[1:] for w in weights]
         root = network_root(parents, slopes, [np.asarray(v) for v in variances])
@@ -92,15 +97,16 @@ class GaussianJoint:
             raise OptionError(f"There is no column {listing(unknown)}; known: {listing(self.names)}.")
         return [self.names.index(name) for name in names]
 
-    # -- other laws --------------------------------------------------------------------------------------------------
+    # -- other distributions
+    # --------------------------------------------------------------------------------------------------
 
     def marginal(self, names: Sequence[Hashable]) -> GaussianJoint:
-        """The law of some columns, in the order asked."""
+        """The distribution of some columns, in the order asked."""
         chosen = self._places(names)
         return GaussianJoint._with(names, self.mean[chosen], self.covariance[np.ix_(chosen, chosen)], self.root[chosen])
 
     def condition(self, values: Mapping[Hashable, float]) -> GaussianJoint:
-        """The law of the other columns given the values of some; values of density zero are an error."""
+        """The distribution of the other columns given the values of some; values of density zero are an error."""
         given = [name for name in self.names if name in values]
         self._places(list(values))
         rest = [name for name in self.names if name not in values]
@@ -131,7 +137,7 @@ class GaussianJoint:
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def log_prob(self, rows: ArrayLike) -> Floats:
-        """Log density of rows (n, d) in the order of the names; NaN is a gap and integrated out."""
+        """Log density of rows (n, d) in the order of the names; NaN is a missing value and integrated out."""
         values = self._rows(rows)
         logs = np.zeros(len(values))
         for chosen, seen in _patterns(values):
@@ -141,17 +147,17 @@ class GaussianJoint:
         return logs
 
     def patterns(self, rows: ArrayLike) -> Iterator[Pattern]:
-        """Rows (n, d) by their gaps, with the conditional law of what is missing; impossible rows have -inf."""
+        """Rows (n, d) by what they miss, with its distribution given the rest; impossible rows have -inf."""
         values = self._rows(rows)
         d = len(self.names)
         for chosen, seen in _patterns(values):
-            gaps = np.setdiff1d(np.arange(d), seen)
+            missing = np.setdiff1d(np.arange(d), seen)
             observed = ObservedColumns.of(self.root[seen])
             scores, possible = observed.whiten(self.mean[seen], values[np.ix_(chosen, seen)])
-            means, root = observed.condition(self.mean[gaps], self.root[gaps], scores)
+            means, root = observed.condition(self.mean[missing], self.root[missing], scores)
             filled, covariance = values[chosen].copy(), np.zeros((d, d))
-            filled[:, gaps] = means
-            covariance[np.ix_(gaps, gaps)] = root @ root.T
+            filled[:, missing] = means
+            covariance[np.ix_(missing, missing)] = root @ root.T
             yield Pattern(chosen, observed.log_density(scores, possible), filled, covariance)
 
     def _rows(self, rows: ArrayLike) -> Floats:
@@ -227,7 +233,7 @@ def _root(covariance: Floats) -> Floats:
 
 
 def _patterns(values: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows with the same gaps: their numbers, and the places of the observed columns."""
+    """Rows with the same missing values: their numbers, and the places of the observed columns."""
     seen, inverse = np.unique(~np.isnan(values), axis=0, return_inverse=True)
     for row, mask in enumerate(seen):
         yield np.flatnonzero(inverse.ravel() == row), np.flatnonzero(mask)

@@ -1,8 +1,8 @@
 """Gibbs sampling: approximate inference in any discrete Markov network, by many chains side by side.
 
-A visit of a site draws its state given all others, which leaves the law as it is (Geman and Geman 1984). A systematic
-scan visits the sites colour by colour: those of one colour share no factor, so their order does not matter. A random
-scan visits as many sites, each chosen at random. Chains persist: what `GibbsSampler` changes are the arrays of
+A visit of a site draws its state given all others, which leaves the distribution as it is (Geman and Geman 1984). A
+systematic scan visits the sites colour by colour: those of one colour share no factor, so their order does not matter.
+A random scan visits as many sites, each chosen at random. Chains persist: what `GibbsSampler` changes are the arrays of
 `GibbsChains`, which hold all there is to go on from.
 """
 

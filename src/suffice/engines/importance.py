@@ -1,4 +1,4 @@
-"""Weighted samples: proposals that reach what a law makes rare, and how much their weights are worth."""
+"""Weighted samples: proposals that reach what a distribution makes rare, and how much their weights are worth."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 
-#: Wide draws of a normal law are spread by this factor: 5 standard deviations of the law are 1.25 of theirs.
+#: Wide draws of a normal distribution are spread by this factor: 5 standard deviations of the distribution are 1.25 of
+#: theirs.
 WIDE = 4.0
 #: A tail of weights has at least this many samples, or tells nothing.
 SHORTEST_TAIL = 5
 
 
 def share_of(nodes: int) -> float:
-    """The share of draws that a node takes from its flat law, where so many nodes do.
+    """The share of draws that a node takes from its flat distribution, where so many nodes do.
 
-    About one node of a sample is then drawn from a flat law, any number of them with positive probability, and no
-    sample is worth more than ``(1 + 1 / nodes)^nodes < e`` times what it would be without: rare states are reached, and
-    little is lost where none matters.
+    About one node of a sample is then drawn from a flat distribution, any number of them with positive probability, and
+    no sample is worth more than ``(1 + 1 / nodes)^nodes < e`` times what it would be without: rare states are reached,
+    and little is lost where none matters.
     """
     return 1.0 / (nodes + 1.0)
 
@@ -46,7 +47,7 @@ def draw_flattened(p: Floats, rng: np.random.Generator, share: float) -> tuple[N
 
 
 def draw_widened(mean: Floats, variance: Floats, rng: np.random.Generator, share: float) -> tuple[Floats, Floats]:
-    """Numbers (n,) from normal laws mixed with wider ones, and log p/q of each; points stay points."""
+    """Numbers (n,) from normal distributions mixed with wider ones, and log p/q of each; points stay points."""
     spread = np.sqrt(variance)
     away = rng.standard_normal(len(mean)) * np.where(rng.random(len(mean)) < share, WIDE, 1.0)
     # In units of the spread, with the constant of the normal density left out of both.
@@ -61,7 +62,7 @@ def effective_size(weights: NDArray[Any]) -> float:
 
 
 def pareto_shape(weights: Floats) -> float | None:
-    """The shape k of a generalised Pareto law fitted to the largest weights; None where their tail is too short.
+    """The shape k of a generalised Pareto distribution fitted to the largest weights; None where the tail is short.
 
     Moments of order 1/k and above do not exist: from 1/2 on weights have no variance, and above 0.7 standard errors
     cannot be relied on at any feasible number of samples (Vehtari et al. 2024; the fit is that of Zhang and Stephens
@@ -88,7 +89,7 @@ def _fitted_shape(tail: Floats) -> float:
     quartile = tail[max(int(m / 4.0 + 0.5) - 1, 0)]
     places = np.arange(1, grid + 1) - 0.5
     b = 1.0 / tail[-1] + (1.0 - np.sqrt(grid / places)) / (3.0 * quartile)
-    b = b[b != 0.0]  # Where the law is exponential, k is 0 as well, and their ratio is not a number.
+    b = b[b != 0.0]  # Where the distribution is exponential, k is 0 as well, and their ratio is not a number.
     k = np.log1p(-b[:, None] * tail).mean(axis=1)
     profile = m * (np.log(-b / k) - k - 1.0)
     shares = np.exp(profile - profile.max())

@@ -1,8 +1,8 @@
 """Joint marginals of variables that do not share a clique, by elimination inside the calibrated tree.
 
-A calibrated tree is P(x) = prod_C P(C) / prod_S P(S): the law of a root times the conditional law P(C | S) of every
-other clique given its separator. Only the cliques on the paths between the targets matter. From the leaves up, each
-sums out what is neither asked for nor shared with its parent.
+A calibrated tree is P(x) = prod_C P(C) / prod_S P(S): the distribution of a root times the conditional
+distribution P(C | S) of every other clique given its separator. Only the cliques on the paths between the targets
+matter. From the leaves up, each sums out what is neither asked for nor shared with its parent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Part = tuple[Scope, Floats]
 
 
 def joint_marginal(layout: TreeLayout, tables: Sequence[Floats], targets: Scope) -> Floats:
-    """The joint law of the targets, axes in their order; tables are the laws of all cliques."""
+    """The joint distribution of the targets, axes in their order; tables are the distributions of all cliques."""
     _check_size(layout, targets)
     paths = {target: _path(layout, top) for target, top in _top_cliques(layout, targets).items()}
     parts = []
@@ -52,7 +52,7 @@ def _path(layout: TreeLayout, clique: int) -> list[int]:
 
 
 def _tree_marginal(layout: TreeLayout, tables: Sequence[Floats], paths: dict[int, list[int]]) -> _Part:
-    """The joint law of targets of one tree, given their paths to its root."""
+    """The joint distribution of targets of one tree, given their paths to its root."""
     common = set.intersection(*map(set, paths.values()))
     meeting = next(clique for clique in next(iter(paths.values())) if clique in common)
     active = {clique for path in paths.values() for clique in path[: path.index(meeting) + 1]}
@@ -96,6 +96,6 @@ def _check_size(layout: TreeLayout, scope: Scope) -> None:
     size = 8 * layout.size(scope)
     if size > default_limit():
         raise SizeError(
-            f"The joint law of {len(scope)} variables would have {layout.size(scope):,} cells ({in_words(size)}). "
-            "Ask for fewer variables at once, or draw samples."
+            f"The joint distribution of {len(scope)} variables would have {layout.size(scope):,} cells "
+            f"({in_words(size)}). Ask for fewer variables at once, or draw samples."
         )

@@ -223,9 +223,9 @@ class TreeMoments:
         log_z, marginals = self.inner(logs[self.live])
         return log_z + float(logs[~self.live].sum()), self._among_all(marginals)
 
-    def laws(self, log_potentials: Floats) -> tuple[float, Floats, list[Floats]]:
-        """The same, and the laws of all cliques of the nested layout, each flat; they hold until the next call."""
-        log_z, marginals, tables = self.inner.laws(log_potentials[self.live])
+    def distributions(self, log_potentials: Floats) -> tuple[float, Floats, list[Floats]]:
+        """The same, and the distributions of all cliques of the nested layout, flat; they hold until the next call."""
+        log_z, marginals, tables = self.inner.distributions(log_potentials[self.live])
         return log_z + float(log_potentials[~self.live].sum()), self._among_all(marginals), tables
 
     def _among_all(self, marginals: Floats) -> Floats:
@@ -244,7 +244,7 @@ class JunctionTree:
     constant: float
 
     def condition(self, evidence: Evidence = None, likelihoods: SoftEvidence = None) -> Calibration:
-        """The law of all variables given states (by index) and given likelihoods, one number for each state."""
+        """The distribution of all variables given states (by index) and likelihoods, one number for each state."""
         known, constant = self._evidence(evidence, likelihoods)
         beliefs = calibrate(self.potentials, known)
         return Calibration(self.plan.space, self.plan.scopes, self.plan.layout, beliefs, beliefs.log_z + constant)
@@ -258,7 +258,7 @@ class JunctionTree:
         """Log-probability of the evidence; minus infinity if it is impossible."""
         if self._log_total == -np.inf:
             raise DataError(
-                "The product of the factors is 0 in every joint state: they define no law. Check their zeros."
+                "The product of the factors is 0 in every joint state: they define no distribution. Check their zeros."
             )
         return self.log_partition(evidence, likelihoods) - self._log_total
 
@@ -289,7 +289,7 @@ class JunctionTree:
     ) -> RowAnswers:
         """Condition on each row; answers the marginals of the scopes asked, each inside a clique.
 
-        rows (n, d): codes of the variables `nodes` (all, in the order of the cards, if None), -1 for a gap.
+        rows (n, d): codes of the variables `nodes` (all, in the order of the cards, if None), -1 for a missing value.
         row_factors: log-factors (n, cards of the scope) by scope, each inside a clique. Rows that are asked about many
         times can be checked once by `TreePlan.rows`.
         """
@@ -345,7 +345,7 @@ class JunctionTree:
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
     ) -> RowExpectation:
-        """Add up the laws of all scopes of the plan given each row, times its weight; rows as in `solve_rows`."""
+        """Add up the distributions of the plan's scopes given each row, times its weight; rows as in `solve_rows`."""
         from suffice.engines.contract import RowExpectation
         from suffice.engines.rows import EvidenceRows
         from suffice.kernels.junction_tree_cases import solve_cases

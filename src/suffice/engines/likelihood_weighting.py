@@ -1,8 +1,8 @@
 """Approximate inference in conditional linear-Gaussian networks by weighted samples.
 
 Nodes are drawn parents first; an observed node is not drawn, and the sample is weighted by its probability or density
-there. Ancestors of evidence are drawn from a mixture of their own law and a flat one. Point masses outweigh densities,
-as in exact inference.
+there. Ancestors of evidence are drawn from a mixture of their own distribution and a flat one. Point masses outweigh
+densities, as in exact inference.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class WeightedSamples:
         return effective_size(self.weights)
 
     def table(self, names: Sequence[Node]) -> Floats:
-        """The joint law of discrete variables, axes in the order asked."""
+        """The joint distribution of discrete variables, axes in the order asked."""
         self._check(names, discrete=True)
         shape = tuple(self.cards[name] for name in names)
         cells = np.ravel_multi_index(tuple(self.draws[name] for name in names), shape) if shape else self.weights * 0
@@ -53,7 +53,7 @@ class WeightedSamples:
         return np.asarray(sums.reshape(shape))
 
     def mixture(self, names: Sequence[Node]) -> GaussianMixture:
-        """The joint law of real variables: a point for each sample."""
+        """The joint distribution of real variables: a point for each sample."""
         self._check(names, discrete=False)
         means = np.stack([self.draws[name] for name in names], axis=1)
         return GaussianMixture(tuple(names), self.weights, means, np.zeros((*means.shape, 0)))

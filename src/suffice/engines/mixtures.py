@@ -1,4 +1,4 @@
-"""Mixtures of normal laws: what real variables follow once discrete ones are summed out."""
+"""Mixtures of normal distributions: what real variables follow once discrete ones are summed out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from suffice.graphs.nodes import Node
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """Normal laws of some real variables with their weights.
+    """Normal distributions of some real variables with their weights.
 
     `weights` (c,) add up to one; `means` (c, u); `roots` (c, u, r) are square roots of the covariances, which may be
-    singular: a law without spread is a point mass.
+    singular: a distribution without spread is a point mass.
     """
 
     names: tuple[Node, ...]
@@ -29,7 +29,7 @@ class GaussianMixture:
 
     @property
     def covariances(self) -> Floats:
-        """Covariances of the laws (c, u, u)."""
+        """Covariances of the distributions (c, u, u)."""
         return self.roots @ self.roots.swapaxes(-1, -2)
 
     @property
@@ -39,7 +39,7 @@ class GaussianMixture:
 
     @property
     def covariance(self) -> Floats:
-        """Covariance of the mixture (u, u): that within the laws and that between their means."""
+        """Covariance of the mixture (u, u): that within the distributions and that between their means."""
         away = self.means - self.mean
         between = (self.weights[:, None] * away).T @ away
         return np.asarray(np.einsum("c,cur,cvr->uv", self.weights, self.roots, self.roots) + between)
@@ -55,7 +55,8 @@ class GaussianMixture:
     def log_prob(self, rows: ArrayLike) -> Floats:
         """Log density of rows (n, u).
 
-        Laws on which a row is a point outweigh those with a density there: the log density is that of the former.
+        Distributions on which a row is a point outweigh those with a density there: the log density is that of the
+        former.
         """
         values = np.asarray(rows, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != len(self.names):

@@ -133,7 +133,7 @@ class Space:
         return checked
 
     def rows(self, rows: ArrayLike, nodes: Sequence[Node] | None) -> tuple[tuple[Node, ...], NDArray[np.int32]]:
-        """Check rows of evidence (n, d): codes of the variables `nodes`, all of them if None, -1 for a gap."""
+        """Check rows of evidence (n, d): codes of the variables `nodes`, all of them if None, -1 where missing."""
         scope = self.nodes if nodes is None else self.scope(nodes, what="The columns of the rows")
         codes = np.asarray(rows)
         if codes.ndim != 2 or codes.shape[1] != len(scope) or codes.dtype.kind not in "iub":
@@ -148,7 +148,7 @@ class Space:
             row = int(np.argmax((codes[:, column] < -1) | (codes[:, column] >= cards[column])))
             raise DataError(
                 f"Row {row} has the code {codes[row, column]} for {node!r}; its codes are 0 to {self.cards[node] - 1}, "
-                "and -1 for a gap."
+                "and -1 for a missing value."
             )
         return scope, np.ascontiguousarray(codes, dtype=np.int32)
 

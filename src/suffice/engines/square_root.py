@@ -1,10 +1,10 @@
-"""Normal laws by a square root of their covariance, many at once: x = mean + root z with independent standard z.
+"""Normal distributions by a square root of their covariance, many at once: x = mean + root z with standard z.
 
 Observing coordinates in order is Gram-Schmidt on the rows of the root. A conditional standard deviation then keeps its
 digits down to 1e-12 of the marginal one, twice as many as from the covariance. A coordinate that those before it
 determine is a point mass: it has no density, and its value must be the determined one.
 
-Leading axes (...) run over laws, such as the joint states of discrete variables.
+Leading axes (...) run over distributions, such as the joint states of discrete variables.
 """
 
 from __future__ import annotations

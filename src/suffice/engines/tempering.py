@@ -1,15 +1,15 @@
-"""Replica exchange: chains that would stay in one mode of a law, carried to the others by way of warmer laws.
+"""Replica exchange: chains that would stay in one mode of a distribution are carried to others by warmer ones.
 
-Each chain is a ladder of replicas of laws p_b proportional to exp(b * log-potentials), from b = 0, the uniform law, to
-b = 1, the law itself. After every sweep neighbours exchange their states with probability
-``min(1, exp((b_i - b_j) (E_j - E_i)))``, E the log-potential of a state, which leaves the product of all laws as it is
-(Swendsen and Wang 1986; Geyer 1991). Even and odd pairs take turns, so that states travel along the ladder instead of
-diffusing (Syed et al. 2022). Rungs are set while a population is annealed, a standard deviation of E apart: about half
-of the exchanges are then accepted.
+Each chain is a ladder of replicas of distributions p_b proportional to exp(b * log-potentials), from b = 0, the uniform
+distribution, to b = 1, the distribution itself. After every sweep neighbours exchange their states with probability
+``min(1, exp((b_i - b_j) (E_j - E_i)))``, E the log-potential of a state, which leaves the product of all distributions
+as it is (Swendsen and Wang 1986; Geyer 1991). Even and odd pairs take turns, so that states travel along the ladder
+instead of diffusing (Syed et al. 2022). Rungs are set while a population is annealed, a standard deviation of E apart:
+about half of the exchanges are then accepted.
 
 Chains that never leave the basin where they begin agree with one another as long as all begin in the same one. So
-`fresh_means` begins half of its chains at random, and half where others have been cooled far below the law: where the
-two halves agree (R-hat), the law is theirs, and where they do not, replicas take over.
+`fresh_means` begins half of its chains at random, and half where others have been cooled far below the distribution:
+where the two halves agree (R-hat), the distribution is theirs, and where they do not, replicas take over.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXCHANGED = 0.3
 MOST_RUNGS, LEAST = 80, 1e-6
 #: Sweeps of a ladder before its first draw, for each rung: a state needs about two of them to climb one.
 CLIMB = 10
-#: Cold starts: the law is sharpened up to this power, in so many steps of so many sweeps.
+#: Cold starts: the distribution is sharpened up to this power, in so many steps of so many sweeps.
 COLD, COOLINGS, SWEEPS = 4.0, 20, 3
 #: Every other chain.
 ODD = slice(1, None, 2)
@@ -43,7 +43,7 @@ ODD = slice(1, None, 2)
 
 @dataclass(eq=False)
 class Replicas:
-    """Chains at each rung of a ladder, the uniform law first; powers (rungs,) of the law; who takes turns next.
+    """Chains at each rung of a ladder, the uniform distribution first; powers (rungs,); which pairs exchange next.
 
     step: how far apart the rungs were to be.
     """
@@ -56,7 +56,7 @@ class Replicas:
 
     @property
     def states(self) -> States:
-        """States (sites, chains) of the law itself."""
+        """States (sites, chains) of the distribution itself."""
         return self.rungs[-1].states
 
     @property
@@ -66,7 +66,7 @@ class Replicas:
 
 
 class Ladder:
-    """A sampler of a law at several powers; `load` takes other log-potentials."""
+    """A sampler of a distribution at several powers; `load` takes other log-potentials."""
 
     def __init__(self, sampler: GibbsSampler, logs: Floats, powers: Floats) -> None:
         """powers: from 0 to 1."""
@@ -110,7 +110,7 @@ class Ladder:
 
 
 def raised(logs: Floats, power: float) -> Floats:
-    """Log-potentials of a law to some power; what cannot be stays impossible at every power."""
+    """Log-potentials of a distribution to some power; what cannot be stays impossible at every power."""
     impossible = np.isneginf(logs)
     return np.where(impossible, -np.inf, power * np.where(impossible, 0.0, logs))
 
@@ -118,7 +118,7 @@ def raised(logs: Floats, power: float) -> Floats:
 def set_up(
     sampler: GibbsSampler, logs: Floats, start: GibbsChains, seed: np.random.Generator, apart: float = STEPS[0]
 ) -> tuple[Ladder, Replicas]:
-    """A ladder for this law, and replicas that were annealed from these chains, one ladder for each."""
+    """A ladder for this distribution, and replicas that were annealed from these chains, one ladder for each."""
     finite = np.where(np.isneginf(logs), 0.0, logs)
     walk = _settled(sampler, raised(logs, 0.0), start, seed)
     powers, rungs = [0.0], [walk]
@@ -130,7 +130,7 @@ def set_up(
         while True:
             walk = _settled(sampler, raised(logs, powers[-1] + step), rungs[-1], seed)
             gain = step * (values - sampler.log_values(walk.states, finite))
-            # Where the law changes its phase the spread does not tell how far the next one is.
+            # Where the distribution changes its phase the spread does not tell how far the next one is.
             if step <= least or float(np.exp(np.minimum(gain, 0.0)).mean()) >= EXCHANGED:
                 break
             step = max(least, 0.5 * step)
@@ -141,7 +141,7 @@ def set_up(
 
 
 def _settled(sampler: GibbsSampler, logs: Floats, chains: GibbsChains, seed: np.random.Generator) -> GibbsChains:
-    """Chains that begin where others stand, with random numbers of their own, after some sweeps under a law."""
+    """Chains that begin where others stand, with random numbers of their own, after some sweeps at `logs`."""
     renewed = _renewed(sampler, chains, seed)
     sampler.at(logs).sweep(renewed, SETTLE)
     return renewed
@@ -158,7 +158,7 @@ def _renewed(sampler: GibbsSampler, chains: GibbsChains, seed: np.random.Generat
 
 
 def spread_out(sampler: GibbsSampler, logs: Floats, start: GibbsChains) -> None:
-    """Cool every other chain far below the law, in place: hot and cold starts lie on both sides of it.
+    """Cool every other chain far below the distribution, in place: hot and cold starts lie on both sides of it.
 
     The sampler is left loaded with `logs`.
     """
@@ -199,7 +199,7 @@ def fresh_means(
     seed: np.random.Generator,
     judged: NDArray[np.bool_] | None = None,
 ) -> tuple[ChainMeans, GibbsChains | Replicas]:
-    """Means of some functions under a law, by chains that know nothing of it, and where these ended.
+    """Means of some functions under a distribution, by chains that know nothing of it, and where these ended.
 
     start: chains at random states, anew at each call; judged (k,): the functions whose R-hat counts, all by default.
     Where the chains do not mix, the means are those of replicas. The sampler is left loaded with `logs`.
@@ -243,8 +243,8 @@ def climb(
 ) -> None:
     """Let states travel along a ladder.
 
-    Every other ladder begins with cold states at all of its rungs but the first: where a law changes its phase at once,
-    states do not travel, and the two kinds of ladders disagree.
+    Every other ladder begins with cold states at all of its rungs but the first: where a distribution changes its phase
+    at once, states do not travel, and the two kinds of ladders disagree.
     """
     cold = _renewed(sampler, replicas.rungs[0], seed)
     spread_out(sampler, logs, cold)

@@ -1,1 +1,1 @@
-"""Exponential families and their conjugate priors: one file for each law."""
+"""Exponential families and their conjugate priors: one file for each distribution."""

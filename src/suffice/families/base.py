@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.domain import Variable, is_gap
+from suffice.domain import Variable, is_missing
 from suffice.errors import MergeError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.summaries import SummaryTask
@@ -60,10 +60,10 @@ def as_array(values: Any, name: str = "x") -> NDArray[Any]:
 
 
 def as_numbers(values: Any, name: str = "x") -> Floats:
-    """The values as float64, NaN for a gap; text, dates and complex numbers are an error that names one."""
+    """The values as float64, NaN for a missing value; text, dates and complex numbers are an error that names one."""
     array = as_array(values, name)
     if array.dtype.kind == "O":
-        wrong = next((v for v in array.flat if not (_is_number(v) or is_gap(v))), None)
+        wrong = next((v for v in array.flat if not (_is_number(v) or is_missing(v))), None)
         if wrong is None:
             array = np.array([_as_double(v) for v in array.flat]).reshape(array.shape)
     elif array.dtype.kind not in "biuf":
@@ -84,8 +84,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _as_double(value: Any) -> float:
-    """A number as float64: NaN for a gap, +-inf beyond the range."""
-    if is_gap(value):
+    """A number as float64: NaN for a missing value, +-inf beyond the range."""
+    if is_missing(value):
         return math.nan
     try:
         return float(value)
@@ -174,12 +174,12 @@ def as_probabilities(values: ArrayLike, name: str) -> Floats:
 
 
 def state_codes(variable: Variable, x: Any) -> NDArray[np.intp]:
-    """Position of each value among the states (n,), -1 for a gap; an unknown value is an error."""
+    """Position of each value among the states (n,), -1 for a missing value; an unknown value is an error."""
     if isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "biufU":
         distinct, places = np.unique(x, return_inverse=True)
         return state_codes(variable, distinct.tolist())[places]
     values = [x] if isinstance(x, str | bytes) or not np.iterable(x) else x
-    return np.array([-1 if is_gap(value) else variable.index(value) for value in values], dtype=np.intp)
+    return np.array([-1 if is_missing(value) else variable.index(value) for value in values], dtype=np.intp)
 
 
 def take_states(states: Sequence[Hashable], codes: NDArray[np.intp]) -> NDArray[Any]:
@@ -196,7 +196,7 @@ def only_variable(summary: Summary, title: str) -> Variable:
     if len(names) != 1:
         raise MergeError(
             f"{title} describes one column and the summary has {len(names)}: {listing(names)}. "
-            "Summarise the one column with suffice.summarize(law, data, columns=[name])."
+            "Summarise the one column with suffice.summarize(distribution, data, columns=[name])."
         )
     return summary.domain.variables[0]
 

@@ -1,4 +1,4 @@
-"""The Bernoulli law: success or failure."""
+"""The Bernoulli distribution: success or failure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from suffice.statistics import Counts, Statistic, Summary
 
 
 class BernoulliMember(FamilyMember):
-    """The Bernoulli law: a success has `probability`, a failure the rest."""
+    """The Bernoulli distribution: a success has `probability`, a failure the rest."""
 
     parameter_names = ("probability",)
     statistic_names = ("x",)
@@ -68,7 +68,7 @@ class BernoulliMember(FamilyMember):
     # -- statistics --------------------------------------------------------------------------------------------------
 
     def _codes(self, x: Any) -> NDArray[np.intp]:
-        """1 for a success, 0 for a failure, -1 for a gap; truth values also do where no states are known."""
+        """1 for a success, 0 for a failure, -1 for a missing value; truth values also do where no states are known."""
         if self._known_states() is None:
             x = np.atleast_1d(as_array(list(x) if isinstance(x, Iterator) else x))
             truths = x.dtype.kind == "b" or any(isinstance(value, bool) for value in x.tolist() if x.dtype.kind == "O")
@@ -76,10 +76,12 @@ class BernoulliMember(FamilyMember):
         return state_codes(Variable.discrete("x", self.labels()), x)
 
     def sufficient_statistics(self, x: Any) -> Floats:
-        """1 for a success, 0 for a failure, (n, 1); a gap has no statistic and is an error."""
+        """1 for a success, 0 for a failure, (n, 1); a missing value has no statistic and is an error."""
         codes = self._codes(x)
         if (codes < 0).any():
-            raise MissingValueError("A gap (None or NaN) is neither success nor failure. Leave those values out.")
+            raise MissingValueError(
+                "A missing value (None or NaN) is neither success nor failure. Leave those values out."
+            )
         return codes.astype(np.float64)[:, None]
 
     def log_base_measure(self, x: Any) -> Floats:
@@ -135,7 +137,7 @@ class BernoulliMember(FamilyMember):
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: Any) -> Floats:
-        """Log probability of each value; a gap has probability one, an unknown value is an error."""
+        """Log probability of each value; a missing value has probability one, an unknown value is an error."""
         with np.errstate(divide="ignore"):
             logs = np.array([np.log1p(-self.probability_), np.log(self.probability_), 0.0])
         return np.asarray(logs[self._codes(x)])
@@ -179,7 +181,7 @@ class BernoulliMember(FamilyMember):
         named = "states" in self.known and "states" in other.known
         if named and list(map(state_key, self.labels())) != list(map(state_key, other.labels())):
             if set(map(state_key, self.labels())) != set(map(state_key, other.labels())):
-                raise OptionError(f"The laws have different states: {self.labels()!r} and {other.labels()!r}.")
+                raise OptionError(f"The distributions have different states: {self.labels()!r} and {other.labels()!r}.")
             theirs = 1 - theirs
         return float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
 
@@ -258,7 +260,7 @@ class BernoulliMember(FamilyMember):
 
 
 class Bernoulli(ExponentialFamily):
-    """The Bernoulli law: a success has `probability`, a failure the rest.
+    """The Bernoulli distribution: a success has `probability`, a failure the rest.
 
     Without `states` a column holds 0 and 1, False and True, or 0.0 and 1.0. A probability of 0 or 1 is a limit of the
     family; it is the estimate where every row is a failure or every row a success.

@@ -1,4 +1,4 @@
-"""The beta law on (0, 1): a law of shares, and the conjugate prior of a probability."""
+"""The beta distribution on (0, 1): a distribution of shares, and the conjugate prior of a probability."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROUNDING = 1e-9
 
 
 class BetaMember(FamilyMember):
-    """The beta law, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``."""
+    """The beta distribution, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``."""
 
     parameter_names = ("alpha", "beta")
     statistic_names = ("log x", "log(1 - x)")
@@ -116,7 +116,8 @@ class BetaMember(FamilyMember):
 
         x, a, b = np.clip(as_numbers(x), 0.0, 1.0), self.alpha_, self.beta_
         shares = betainc(a, b, x)
-        # Out of SciPy's reach it is, in its limit, the law of a gamma variable over b, or of 1 less one over a.
+        # Out of SciPy's reach it is, in its limit, the distribution of a gamma variable over b, or of 1 less one over
+        # a.
         limit = gammainc(a, b * x) if a < b else gammaincc(b, a * (1 - x))
         return np.asarray(np.where(np.isnan(shares), limit, shares))
 
@@ -157,7 +158,7 @@ class BetaMember(FamilyMember):
         return simplex.entropy(self._usual(None))
 
     def divergence(self, other: BetaMember) -> float:
-        """Between two beta laws; see `simplex.divergence`."""
+        """Between two beta distributions; see `simplex.divergence`."""
         return simplex.divergence(self._usual(None), other._usual(None))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class BetaMember(FamilyMember):
         if simplex.are_alike(self.observed(summary)):
             raise EstimateError(
                 f"The column is constant over {summary.rows} rows: the likelihood grows without bound "
-                "with alpha and beta. A beta law needs values that differ."
+                "with alpha and beta. A beta distribution needs values that differ."
             )
         simplex.refuse_corner(self.observed(summary), summary.rows)
         return super().maximise(summary, control)
@@ -219,7 +220,7 @@ class BetaMember(FamilyMember):
         return np.atleast_1d((self.alpha_ - 1) - as_numbers(point) * (self.alpha_ - 1 + (self.beta_ - 1)))
 
     def below_mode(self, point: Any) -> float | None:
-        """That of a Dirichlet law of two parts."""
+        """That of a Dirichlet distribution of two parts."""
         return simplex.below_mode(self._usual(None), np.array([point, 1 - point]))
 
     def intervals(self, level: float = 0.95) -> Any:
@@ -229,11 +230,11 @@ class BetaMember(FamilyMember):
 
 
 class Beta(ExponentialFamily, ConjugatePrior):
-    """The beta law, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``.
+    """The beta distribution, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``.
 
     As a prior of a probability, `alpha` counts successes and `beta` failures: the posterior mean is
-    ``(alpha + successes) / (alpha + beta + rows)``, the mode has one less in each. As a law of data it is fitted to a
-    column of numbers strictly between 0 and 1 by Newton.
+    ``(alpha + successes) / (alpha + beta + rows)``, the mode has one less in each. As a distribution of data it is
+    fitted to a column of numbers strictly between 0 and 1 by Newton.
 
     Args:
         alpha: weight of the logarithm of x, above 0.
@@ -312,8 +313,8 @@ def trial_states(variable: Variable) -> tuple[Hashable, Hashable]:
 def trial_counts(summary: Summary, states: tuple[Hashable, Hashable] | None = None) -> tuple[float, float]:
     """Weights of failures and successes in a summary of one discrete column."""
     (variable,) = summary.domain.variables
-    law = Variable.discrete(variable.name, trial_states(variable) if states is None else states)
+    distribution = Variable.discrete(variable.name, trial_states(variable) if states is None else states)
     placed = np.zeros(2)
     for state, count in zip(variable.states, summary[Counts((variable.name,))].dense(), strict=True):
-        placed[law.index(state)] += count
+        placed[distribution.index(state)] += count
     return float(placed[0]), float(placed[1])

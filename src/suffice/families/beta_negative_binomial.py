@@ -1,4 +1,4 @@
-"""The beta negative binomial law: the predictive law of a negative binomial row with the probability integrated out."""
+"""The beta negative binomial: a negative binomial row's predictive distribution, the probability integrated out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from suffice.families.base import Distribution, Seed, as_numbers, as_shape, gene
 from suffice.families.counting import in_support, log_choices
 from suffice.families.gamma_function import log_gamma_ratio
 
-#: Draws come from Poisson laws of at most this rate.
+#: Draws come from Poisson distributions of at most this rate.
 LARGEST_RATE = 1e18
 #: The distribution function is a sum over at most this many counts.
 MOST_TERMS = 10_000_000
@@ -84,13 +84,15 @@ class BetaNegativeBinomial(Distribution):
     def mean(self) -> float:
         """``size beta / (alpha - 1)``; needs alpha > 1."""
         if not self.alpha_ > 1:
-            raise EstimateError(f"The law has no mean with alpha = {self.alpha_:g}; it needs alpha above 1.")
+            raise EstimateError(f"The distribution has no mean with alpha = {self.alpha_:g}; it needs alpha above 1.")
         return float(self.size_ * self.beta_ / (self.alpha_ - 1))
 
     def variance(self) -> float:
         """``size beta (alpha + size - 1) (alpha + beta - 1) / ((alpha - 2) (alpha - 1)^2)``; needs alpha > 2."""
         if not self.alpha_ > 2:
-            raise EstimateError(f"The law has no variance with alpha = {self.alpha_:g}; it needs alpha above 2.")
+            raise EstimateError(
+                f"The distribution has no variance with alpha = {self.alpha_:g}; it needs alpha above 2."
+            )
         spread = (self.alpha_ + self.size_ - 1) * (self.alpha_ + self.beta_ - 1)
         return float(self.mean() * spread / ((self.alpha_ - 2) * (self.alpha_ - 1)))
 

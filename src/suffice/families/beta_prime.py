@@ -1,4 +1,4 @@
-"""The beta-prime law: the predictive law of a gamma row of known shape with a gamma rate integrated out."""
+"""The beta-prime: the predictive distribution of a gamma row of known shape with a gamma rate integrated out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from suffice.families.gamma_function import log_gamma_ratio
 
 
 class BetaPrime(Distribution):
-    """The beta-prime law, ``z^(alpha - 1) (1 + z)^-(alpha + beta) / (scale B(alpha, beta))`` with z = x / scale > 0.
+    """The beta-prime, ``z^(alpha - 1) (1 + z)^-(alpha + beta) / (scale B(alpha, beta))`` with z = x / scale > 0.
 
-    It is the law of ``scale * p / (1 - p)`` for p ~ Beta(alpha, beta), and of ``scale * g / h`` for two independent
-    gamma variables of shapes alpha and beta. With alpha = 1 it is `Lomax(beta, scale)`.
+    It is the distribution of ``scale * p / (1 - p)`` for p ~ Beta(alpha, beta), and of ``scale * g / h`` for two
+    independent gamma variables of shapes alpha and beta. With alpha = 1 it is `Lomax(beta, scale)`.
 
     >>> BetaPrime(alpha=2, beta=3, scale=4).mean()
     4.0
@@ -85,14 +85,16 @@ class BetaPrime(Distribution):
     def mean(self) -> float:
         """The mean, scale alpha / (beta - 1); needs beta > 1."""
         if not self.beta_ > 1:
-            raise EstimateError(f"The beta-prime law with beta = {self.beta_:g} has no mean; it needs beta above 1.")
+            raise EstimateError(
+                f"The beta-prime distribution with beta = {self.beta_:g} has no mean; it needs beta above 1."
+            )
         return float(self.scale_ * self.alpha_ / (self.beta_ - 1))
 
     def variance(self) -> float:
         """scale^2 alpha (alpha + beta - 1) / ((beta - 2) (beta - 1)^2); needs beta > 2."""
         if not self.beta_ > 2:
             raise EstimateError(
-                f"The beta-prime law with beta = {self.beta_:g} has no variance; it needs beta above 2."
+                f"The beta-prime distribution with beta = {self.beta_:g} has no variance; it needs beta above 2."
             )
         mean = self.mean()
         return float(mean * mean * ((self.alpha_ + self.beta_ - 1) / self.alpha_ / (self.beta_ - 2)))

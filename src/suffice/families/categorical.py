@@ -1,4 +1,4 @@
-"""The categorical law: one of K states."""
+"""The categorical distribution: one of K states."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_NAMED = 20
 
 
 class CategoricalMember(FamilyMember):
-    """The categorical law on `states`, any hashable values in the order given."""
+    """The categorical distribution on `states`, any hashable values in the order given."""
 
     parameter_names = ("probabilities",)
     conjugate_priors = ("Dirichlet", "DirichletMixture")
@@ -101,10 +101,10 @@ class CategoricalMember(FamilyMember):
     # The minimal form: K - 1 indicators, the last state being the base, so that eta_k = log(p_k / p_K).
 
     def sufficient_statistics(self, x: Any) -> Floats:
-        """Indicators of the first K - 1 states, (n, K - 1); a gap has none and is an error."""
+        """Indicators of the first K - 1 states, (n, K - 1); a missing value has none and is an error."""
         codes = state_codes(self._states, x)
         if (codes < 0).any():
-            raise MissingValueError("A gap (None or NaN) has no indicators. Leave those values out.")
+            raise MissingValueError("A missing value (None or NaN) has no indicators. Leave those values out.")
         return np.eye(len(self.states_))[codes][:, :-1]
 
     def log_base_measure(self, x: Any) -> Floats:
@@ -166,7 +166,7 @@ class CategoricalMember(FamilyMember):
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: Any) -> Floats:
-        """Log probability of each value; a gap has probability one, an unknown value is an error."""
+        """Log probability of each value; a missing value has probability one, an unknown value is an error."""
         return self._cell.log_prob(state_codes(self._states, x))
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
@@ -188,7 +188,9 @@ class CategoricalMember(FamilyMember):
     def divergence(self, other: CategoricalMember) -> float:
         """``sum p log(p / q)``; inf where the other gives a possible state no mass."""
         if {state_key(state) for state in self.states_} != {state_key(state) for state in other.states_}:
-            raise OptionError(f"The laws have different states: {listing(self.states_)} and {listing(other.states_)}.")
+            raise OptionError(
+                f"The distributions have different states: {listing(self.states_)} and {listing(other.states_)}."
+            )
         theirs = other.probabilities_[state_codes(other._states, list(self.states_))]
         return float(self._cell.divergence(Categoricals(theirs)))
 
@@ -204,7 +206,7 @@ class CategoricalMember(FamilyMember):
         return (Counts(domain.names),)
 
     def _counts(self, summary: Summary) -> Floats:
-        """Weight of each state, in the order of the law."""
+        """Weight of each state, in the order of the distribution."""
         variable = only_variable(summary, self.title)
         counts = summary[Counts((variable.name,))].dense()
         known = self._known_states()
@@ -295,7 +297,7 @@ class CategoricalMember(FamilyMember):
 
 
 class Categorical(ExponentialFamily):
-    """The categorical law on `states`, any hashable values in the order given.
+    """The categorical distribution on `states`, any hashable values in the order given.
 
     Without `states` they are those of the column: its categories, or the values seen, sorted. A declared state that
     never occurs keeps its place with probability 0 (or the prior's share).
@@ -344,7 +346,7 @@ class Categorical(ExponentialFamily):
         return tuple(f"x = {state!r}" for state in self.states_[:-1])
 
     def predictive_counts(self, total: int) -> DirichletMultinomial:
-        """The posterior predictive law of the counts of `total` more rows, in the order of the states."""
+        """The posterior predictive distribution of the counts of `total` more rows, in the order of the states."""
         if not isinstance(self.posterior_, Dirichlet):
             raise OptionError(
                 f"Counts of future rows need a Dirichlet posterior, not {type(self.posterior_).__name__}."

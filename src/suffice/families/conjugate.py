@@ -29,12 +29,12 @@ class ConjugatePrior:
         return posterior_after(self, data, likelihood)
 
     def _from_summary(self, summary: Summary) -> Any:
-        raise OptionError(f"Say which law the rows follow: {type(self).__name__}.posterior(summary, likelihood=...).")
+        raise OptionError(f"Say what the rows follow: {type(self).__name__}.posterior(summary, likelihood=...).")
 
     def _from_counts(self, counts: object) -> Any:
         raise OptionError(
             f"{type(self).__name__}.posterior takes a Summary, not {type(counts).__name__}. "
-            "Make one with suffice.summarize(law, data)."
+            "Make one with suffice.summarize(distribution, data)."
         )
 
     def below_mode(self, point: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""Laws of whole numbers 0, 1, 2, ...: what they share."""
+"""Distributions of whole numbers 0, 1, 2, ...: what they share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from suffice.families.gamma_function import rest
 from suffice.families.member import FamilyMember
 from suffice.statistics import Patterns, Statistic, Summary
 
-#: Laws of counts are sampled up to this mean; draws are whole numbers of 64 bits.
+#: Distributions of counts are sampled up to this mean; draws are whole numbers of 64 bits.
 LARGEST_MEAN = 1e18
 
 
@@ -56,11 +56,11 @@ def weighted_sum(weights: Floats, values: Floats) -> float:
 def refuse_long_draws(mean: float) -> None:
     """Raise where counts are too large to be drawn as whole numbers of 64 bits."""
     if not mean < LARGEST_MEAN:
-        raise SizeError(f"The law has a mean of {mean:g}; counts are drawn up to a mean of {LARGEST_MEAN:g}.")
+        raise SizeError(f"The distribution has a mean of {mean:g}; counts are drawn up to a mean of {LARGEST_MEAN:g}.")
 
 
 class CountMember(FamilyMember):
-    """Base of the laws on 0, 1, 2, ... with T(x) = x.
+    """Base of the distributions on 0, 1, 2, ... with T(x) = x.
 
     They ask for the distinct values of a column with their weights: the sum of x, the sum of log h(x) and the entropy
     of the observed frequencies then follow without another look at the rows.
@@ -113,7 +113,9 @@ class CountMember(FamilyMember):
         table = summary[Patterns((name,))]
         values = np.asarray(table.rows[:, 0], dtype=np.float64)
         if np.isnan(values).any():
-            raise MissingValueError(f"Column {name!r} has gaps and {self.title} takes none. Leave those rows out.")
+            raise MissingValueError(
+                f"Column {name!r} has missing values and {self.title} takes none. Leave those rows out."
+            )
         wrong = values[~in_support(values)]
         if len(wrong):
             raise DataError(f"Column {name!r} holds {float(wrong[0])!r}; expected whole numbers of at least 0.")
@@ -150,5 +152,5 @@ class CountMember(FamilyMember):
         return entropy_of_weights(weights) if weights.sum() > 0 else None
 
     def edge(self, summary: Summary) -> tuple[str, ...]:
-        """All rows zero: the law that never leaves zero, which has no natural parameter."""
+        """All rows zero: the distribution that never leaves zero, which has no natural parameter."""
         return ("eta -> -inf (every value is 0)",) if self._total(summary) == 0 else ()

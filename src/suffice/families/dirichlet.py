@@ -1,4 +1,4 @@
-"""The Dirichlet law on the simplex: a law of proportions, and the conjugate prior of probabilities."""
+"""The Dirichlet distribution of proportions on the simplex, which is the conjugate prior of probabilities."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SUM_TOLERANCE = 1e-6
 
 
 class DirichletMember(VectorMember):
-    """The Dirichlet law, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``."""
+    """The Dirichlet distribution, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``."""
 
     parameter_names = ("alpha",)
 
@@ -142,9 +142,11 @@ class DirichletMember(VectorMember):
         return simplex.entropy(self.alpha_)
 
     def divergence(self, other: DirichletMember) -> float:
-        """Between two laws of as many parts; see `simplex.divergence`."""
+        """Between two distributions of as many parts; see `simplex.divergence`."""
         if len(other.alpha_) != len(self.alpha_):
-            raise OptionError(f"The laws have {len(self.alpha_)} and {len(other.alpha_)} parts; expected as many.")
+            raise OptionError(
+                f"The distributions have {len(self.alpha_)} and {len(other.alpha_)} parts; expected as many."
+            )
         return simplex.divergence(self.alpha_, other.alpha_)
 
     # -- fitting -----------------------------------------------------------------------------------------------------
@@ -167,7 +169,7 @@ class DirichletMember(VectorMember):
         away = float(moments.mean.sum()) - 1
         if max(float(moments.covariance.sum()), 0.0) + away**2 > SUM_TOLERANCE**2:
             raise DataError(
-                f"The rows add up to {1 + away:.6g} on average, and not all to one. A Dirichlet law describes "
+                f"The rows add up to {1 + away:.6g} on average, and not all to one. A Dirichlet distribution describes "
                 "proportions that add up to one in every row. Divide each row by its sum first."
             )
         if not simplex.are_possible(logs, SUM_TOLERANCE):
@@ -184,7 +186,7 @@ class DirichletMember(VectorMember):
         if constant or simplex.are_alike(self.observed(summary)):
             raise EstimateError(
                 f"All {summary.rows} rows are alike: the likelihood grows without bound as alpha grows. "
-                "A Dirichlet law needs rows that differ."
+                "A Dirichlet distribution needs rows that differ."
             )
         simplex.refuse_corner(self.observed(summary), summary.rows)
         return super().maximise(summary, control)
@@ -219,7 +221,7 @@ class DirichletMember(VectorMember):
         return simplex.below_mode(self.alpha_, np.asarray(point))
 
     def intervals(self, level: float = 0.95) -> Any:
-        """Central interval of each part (K, 2): each part is a Beta law."""
+        """Central interval of each part (K, 2): each part is a Beta distribution."""
         if len(self.alpha_) == 1:
             tails(level)
             return np.ones((1, 2))
@@ -228,11 +230,11 @@ class DirichletMember(VectorMember):
 
 
 class Dirichlet(VectorFamily, ConjugatePrior):
-    """The Dirichlet law, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``.
+    """The Dirichlet distribution, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``.
 
     As a prior, `alpha` are pseudo-counts plus one for the mode and pseudo-counts for the mean: ``Dirichlet(1)`` leaves
     the mode at the maximum-likelihood estimate. One number stands for a symmetric prior over as many states as the data
-    have. As a law of data it is fitted to columns of proportions by Newton.
+    have. As a distribution of data it is fitted to columns of proportions by Newton.
 
     Args:
         alpha: one positive number for each part, or one number for all.
@@ -277,7 +279,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         return self._from_counts(summary[Counts((only_variable(summary, type(self).__name__).name,))].dense())
 
     def spread_over(self, size: int) -> Dirichlet:
-        """The same law, or, where `alpha` was given as one number, the symmetric one over `size` states."""
+        """The same distribution, or, where `alpha` was given as one number, the symmetric one over `size` states."""
         if np.ndim(self._options["alpha"]) == 0 and len(self.alpha_) == 1:
             return Dirichlet(np.full(size, self.alpha_[0]))
         return self

@@ -1,4 +1,4 @@
-"""A mixture of Dirichlet laws: a prior of probabilities that knows several kinds of rows."""
+"""A mixture of Dirichlet distributions: a prior of probabilities that knows several kinds of rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from suffice.statistics import Counts, Summary
 
 
 class DirichletMixture(Distribution, ConjugatePrior):
-    """The law ``sum_c weights_c Dirichlet(alphas_c)`` on the simplex, a conjugate prior of `Categorical`.
+    """The distribution ``sum_c weights_c Dirichlet(alphas_c)`` on the simplex, a conjugate prior of `Categorical`.
 
     After counts n the component c has ``alphas_c + n`` and a weight proportional to ``weights_c B(alphas_c + n) /
     B(alphas_c)``: components that foresaw the counts gain.
@@ -50,7 +50,7 @@ class DirichletMixture(Distribution, ConjugatePrior):
 
     @property
     def components_(self) -> tuple[Dirichlet, ...]:
-        """The Dirichlet laws, in the order of the weights."""
+        """The Dirichlet distributions, in the order of the weights."""
         return tuple(Dirichlet(alpha) for alpha in self.alphas_)
 
     @property
@@ -79,19 +79,19 @@ class DirichletMixture(Distribution, ConjugatePrior):
 
     def variance(self) -> Floats:
         """Variance of each part: within the components and between them."""
-        means = np.stack([law.mean() for law in self.components_])
-        within = np.stack([law.variance() for law in self.components_])
+        means = np.stack([distribution.mean() for distribution in self.components_])
+        within = np.stack([distribution.variance() for distribution in self.components_])
         return np.asarray(self.weights_ @ (within + (means - self.mean()) ** 2))
 
     def mode(self) -> NoReturn:
         """Refuse: the mode of a mixture has no closed form and need not be unique."""
         raise EstimateError(
-            "A mixture of Dirichlet laws has no closed-form mode, and may have several. "
+            "A mixture of Dirichlet distributions has no closed-form mode, and may have several. "
             "Use estimate='mean', or a single Dirichlet."
         )
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """P(part k <= x_k) of each part by itself, (..., K): mixtures of beta laws."""
+        """P(part k <= x_k) of each part by itself, (..., K): mixtures of beta distributions."""
         from scipy.special import betainc
 
         points = np.clip(as_numbers(x), 0.0, 1.0)
@@ -111,7 +111,7 @@ class DirichletMixture(Distribution, ConjugatePrior):
 
     def _log_joint(self, counts: Any) -> Floats:
         """Log weight of each component times the probability that it gives to the counts (C,)."""
-        evidence = [law.log_evidence(counts) for law in self.components_]
+        evidence = [distribution.log_evidence(counts) for distribution in self.components_]
         return np.asarray(self._log_weights + np.array(evidence))
 
     def responsibilities(self, counts: ArrayLike) -> Floats:
@@ -125,7 +125,7 @@ class DirichletMixture(Distribution, ConjugatePrior):
         return float(np.logaddexp.reduce(self._log_joint(counts)))
 
     def intervals(self, level: float = 0.95) -> Floats:
-        """Central interval of each part (K, 2), from the mixture of its beta laws."""
+        """Central interval of each part (K, 2), from the mixture of its beta distributions."""
         return np.stack([self._quantiles(q) for q in tails(level)], axis=-1)
 
     def _quantiles(self, q: float) -> Floats:

@@ -1,4 +1,4 @@
-"""The Dirichlet-multinomial law: counts of several draws when the probabilities are themselves uncertain."""
+"""The Dirichlet-multinomial distribution: counts of several draws when the probabilities are themselves uncertain."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class DirichletMultinomial(Distribution):
 
     ``P(n) = total! / prod n_k! * B(alpha + n) / B(alpha)`` for whole numbers n_k >= 0 that add up to `total`.
 
-    >>> law = DirichletMultinomial(total=2, alpha=[1, 1])
-    >>> law.log_prob([[2, 0], [1, 1], [0, 2]]).round(4)
+    >>> distribution = DirichletMultinomial(total=2, alpha=[1, 1])
+    >>> distribution.log_prob([[2, 0], [1, 1], [0, 2]]).round(4)
     array([-1.0986, -1.0986, -1.0986])
     """
 

@@ -1,4 +1,4 @@
-"""The exponential law of waiting times."""
+"""The exponential distribution of waiting times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from suffice.statistics import Statistic, Summary, Sums
 
 
 class WaitingMember(FamilyMember):
-    """The exponential law, ``rate exp(-rate x)`` for x >= 0."""
+    """The exponential distribution, ``rate exp(-rate x)`` for x >= 0."""
 
     parameter_names = ("rate",)
     statistic_names = ("x",)
@@ -192,7 +192,7 @@ class WaitingMember(FamilyMember):
         """Parameters from the posterior's mean or mode."""
         if not point > 0:
             raise EstimateError(
-                "The posterior mode is at rate 0, which is no exponential law. "
+                "The MAP is at rate 0, which is no exponential distribution. "
                 "Use estimate='mean', or a prior of larger shape."
             )
         return {"rate": point}
@@ -203,7 +203,7 @@ class WaitingMember(FamilyMember):
 
 
 class Exponential(ExponentialFamily):
-    """The exponential law, ``rate exp(-rate x)`` for x >= 0.
+    """The exponential distribution, ``rate exp(-rate x)`` for x >= 0.
 
     Args:
         rate: one over the mean, when given.

@@ -1,4 +1,4 @@
-"""The gamma law of positive numbers, and the conjugate prior of rates."""
+"""The gamma distribution of positive numbers, and the conjugate prior of rates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from suffice.statistics import Statistic, Summary, Sums
 
 
 class GammaMember(ShapeMember):
-    """The gamma law, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0."""
+    """The gamma distribution, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0."""
 
     parameter_names = ("shape", "rate")
     statistic_names = ("log x", "x")
@@ -129,8 +129,7 @@ class GammaMember(ShapeMember):
         """Parameters from the posterior's mean or mode."""
         if not point > 0:
             raise EstimateError(
-                "The posterior mode is at rate 0, which is no gamma law. "
-                "Use estimate='mean', or a prior of larger shape."
+                "The MAP is at rate 0, which is no gamma distribution. Use estimate='mean', or a prior of larger shape."
             )
         return {"shape": self.known.get("shape"), "rate": point}
 
@@ -168,11 +167,11 @@ class GammaMember(ShapeMember):
 
 
 class Gamma(ExponentialFamily, ConjugatePrior):
-    """The gamma law, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0.
+    """The gamma distribution, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0.
 
-    As a law of data both parameters are fitted, by Newton; with `shape` given, `fit` takes it as known and the rate has
-    a closed form and a conjugate prior. As a prior it describes the rate of a `Poisson` (the usual partner), of an
-    `Exponential` or of a `Gamma` of known shape: `shape` grows by the events seen and `rate` by the exposure.
+    As a distribution of data both parameters are fitted, by Newton; with `shape` given, `fit` takes it as known and the
+    rate has a closed form and a conjugate prior. As a prior it describes the rate of a `Poisson` (the usual partner),
+    of an `Exponential` or of a `Gamma` of known shape: `shape` grows by the events seen and `rate` by the exposure.
 
     Args:
         shape: the shape, when given or known.

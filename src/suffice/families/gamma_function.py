@@ -1,4 +1,4 @@
-"""The log-gamma function without its bulk, so that laws with large shapes keep their digits.
+"""The log-gamma function without its bulk, so that distributions with large shapes keep their digits.
 
 ``log Gamma(a) = a log a - a + rest(a)``. The first two terms are huge and cancel against the rest of a density, so they
 are taken out by algebra; `rest` is convex and grows like ``-log(a)/2``. It comes from Stirling's series where `a` is
@@ -112,7 +112,7 @@ def log_gamma_ratio(a: ArrayLike, step: ArrayLike) -> Floats:
 def log_gamma_kernel(a: ArrayLike, t: ArrayLike) -> Floats:
     """Log of ``t^a exp(-t) / Gamma(a)``, for a > 0 and t >= 0.
 
-    It is the log density of a gamma, inverse-gamma and Poisson law but for one logarithm. As
+    It is the log density of a gamma, inverse-gamma and Poisson distribution but for one logarithm. As
     ``-a (r - 1 - log r) - rest(a)`` with r = t / a nothing large cancels.
     """
     a, t = np.asarray(a, dtype=np.float64), np.asarray(t, dtype=np.float64)

@@ -1,7 +1,7 @@
-"""The shape of a gamma law: matching it to data, and the formulas that a gamma and an inverse-gamma law share.
+"""The shape of a gamma distribution: matching it to data, and the formulas shared by gamma and inverse-gamma.
 
-An inverse-gamma variable is one over a gamma variable, so both laws are fitted from the same figure, the gap between
-the log of the mean and the mean of the logs of the gamma variable.
+An inverse-gamma variable is one over a gamma variable, so both distributions are fitted from the same figure, the gap
+between the log of the mean and the mean of the logs of the gamma variable.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def match_shape(gap: float, control: Control) -> Outcome:
 
 
 def standardised_gap(shape: float, ratio: float, gap: float) -> tuple[float, float]:
-    """How far the statistics (log y, y) of a gamma law are from those observed.
+    """How far the statistics (log y, y) of a gamma distribution are from those observed.
 
     `ratio` is the observed mean over the expected one; `gap` is the observed `log_gap`. Returns the largest gap
     in standard deviations and the Newton decrement. The parts ``y`` and ``log y - y / mean`` are uncorrelated, with
@@ -125,7 +125,7 @@ def gamma_cumulants(order: int, shape: float, rate: float, direction: Floats) ->
 
 
 def gamma_divergence(mine: tuple[float, float], theirs: tuple[float, float]) -> float:
-    """KL between gamma laws given as (shape, rate).
+    """KL between gamma distributions given as (shape, rate).
 
     With means m and m' it is ``shape' (r - 1 - log r) + D(shape, shape')``, r = m / m', where D is the Bregman
     divergence of `rest`: both parts are at least 0, so nothing cancels.

@@ -1,4 +1,4 @@
-"""Formulas of the normal law of several columns on plain arrays, arranged so that their units do not matter."""
+"""Formulas of the normal distribution of several columns on plain arrays, whose units do not matter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def log_density(mean: Floats, covariance: Floats, rows: Floats) -> Floats:
 
 
 def log_likelihood(weight: float, scatter: Floats, covariance: Floats) -> float:
-    """Sum of log densities of rows whose cross-products about the law's mean are `scatter` (d, d)."""
+    """Sum of log densities of rows whose cross-products about the distribution's mean are `scatter` (d, d)."""
     factor = root(covariance)
     half_log_det = np.log(np.diag(factor)).sum()
     return float(-weight * (0.5 * len(scatter) * LOG_2PI + half_log_det) - 0.5 * np.trace(relative(factor, scatter)))
@@ -69,7 +69,7 @@ def quadratic_cumulants(mean: Floats, covariance: Floats, vector: Floats, matrix
 
 
 def divergence(mine: tuple[Floats, Floats], theirs: tuple[Floats, Floats]) -> float:
-    """KL between normal laws given as (mean, covariance).
+    """KL between normal distributions given as (mean, covariance).
 
     The eigenvalues of one covariance in the units of the other, less 1, make it a sum of terms that are never negative.
     """
@@ -80,13 +80,13 @@ def divergence(mine: tuple[Floats, Floats], theirs: tuple[Floats, Floats]) -> fl
 
 
 def mean_gap(away: Floats, covariance: Floats) -> tuple[float, float]:
-    """Gap of the observed means, `away` (d,) from those of the law: largest in standard deviations, and decrement."""
+    """Gap of the observed means, `away` (d,) from the expected ones: largest in standard deviations, and decrement."""
     largest = float(np.max(np.abs(away) / np.sqrt(np.diag(covariance))))
     return largest, float(np.linalg.norm(whiten(root(covariance), away)))
 
 
 def spread_gap(observed: Floats, covariance: Floats) -> tuple[float, float]:
-    """Gap of the observed cross-products a row (d, d) about the law's mean: largest and decrement, as `mean_gap`."""
+    """Gap of the observed cross-products a row (d, d) about the expected mean: largest and decrement, as `mean_gap`."""
     away, units = observed - covariance, np.sqrt(np.diag(covariance))
     correlations = covariance / units[:, None] / units
     largest = float(np.max(np.abs(away / units[:, None] / units) / np.sqrt(1 + correlations**2)))

@@ -1,4 +1,4 @@
-"""The geometric law: failures before the first success."""
+"""The geometric distribution: failures before the first success."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class GeometricMember(NegativeBinomialMember):
 class Geometric(ExponentialFamily):
     """Failures before the first success, ``probability (1 - probability)^x`` for x = 0, 1, 2, ...
 
-    It is the negative binomial law of size 1. (The number of trials, success included, is x + 1.) A probability of 1 is
-    the limit that puts all mass on 0; it is the estimate where every value is 0.
+    It is the negative binomial distribution of size 1. (The number of trials, success included, is x + 1.) A
+    probability of 1 is the limit that puts all mass on 0; it is the estimate where every value is 0.
 
     A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
     rows.

@@ -1,4 +1,4 @@
-"""The inverse-gamma law: one over a gamma variable."""
+"""The inverse-gamma distribution: one over a gamma variable."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from suffice.statistics import Statistic, Summary, Sums
 
 
 class InverseGammaMember(ShapeMember):
-    """The inverse-gamma law, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0."""
+    """The inverse-gamma distribution, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0."""
 
     parameter_names = ("shape", "scale")
     statistic_names = ("log x", "1/x")
-    _sign, _title, _remedy = -1.0, "inverse-gamma", "An inverse-gamma law needs values that differ."
+    _sign, _title, _remedy = -1.0, "inverse-gamma", "An inverse-gamma distribution needs values that differ."
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class InverseGammaMember(ShapeMember):
         """The mean, scale / (shape - 1); needs shape > 1."""
         if not self.shape_ > 1:
             raise EstimateError(
-                f"The inverse-gamma law of shape {self.shape_:g} has no mean; it needs a shape above 1."
+                f"The inverse-gamma distribution of shape {self.shape_:g} has no mean; it needs a shape above 1."
             )
         return float(self.scale_ / (self.shape_ - 1))
 
@@ -80,7 +80,7 @@ class InverseGammaMember(ShapeMember):
         """scale^2 / ((shape - 1)^2 (shape - 2)); needs shape > 2."""
         if not self.shape_ > 2:
             raise EstimateError(
-                f"The inverse-gamma law of shape {self.shape_:g} has no variance; it needs a shape above 2."
+                f"The inverse-gamma distribution of shape {self.shape_:g} has no variance; it needs a shape above 2."
             )
         mean = self.mean()
         return float(mean / (self.shape_ - 2) * mean)
@@ -111,10 +111,10 @@ class InverseGammaMember(ShapeMember):
 
 
 class InverseGamma(ExponentialFamily):
-    """The inverse-gamma law, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0.
+    """The inverse-gamma distribution, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0.
 
-    It is the law of 1 / y where y is gamma with this shape and with rate `scale`. Its mode is ``scale / (shape + 1)``.
-    Both parameters are fitted by Newton.
+    It is the distribution of 1 / y where y is gamma with this shape and with rate `scale`. Its mode is ``scale / (shape
+    + 1)``. Both parameters are fitted by Newton.
 
     Args:
         shape: the shape, when given.

@@ -1,4 +1,4 @@
-"""The Laplace law, as a prior on weights: the penalty whose best weights are exactly zero where they do not pay."""
+"""The Laplace distribution, as a prior on weights: its best weights are exactly zero where they do not pay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suffice.families.base import Distribution, Seed, as_floats, as_numbers, gen
 
 
 class Laplace(Distribution):
-    """The Laplace law, ``exp(-|x - mean| / scale) / (2 scale)``, given as a prior; it is not fitted.
+    """The Laplace distribution, ``exp(-|x - mean| / scale) / (2 scale)``, given as a prior; it is not fitted.
 
     As a prior on weights it takes ``sum |weight - mean| / scale`` off the SUM of the log-likelihood over rows.
 

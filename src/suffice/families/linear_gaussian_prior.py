@@ -13,12 +13,12 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_location, as_scale, as_shape
 from suffice.families.conjugate import ConjugatePrior, as_point
 from suffice.families.regression import Products
-from suffice.families.regression_law import LOG_2PI, PseudoRows, RegressionLaw
+from suffice.families.regression_distribution import LOG_2PI, PseudoRows, RegressionDistribution
 from suffice.statistics import Moments, Summary
 
 
 class LinearGaussianPrior(Distribution, ConjugatePrior):
-    """The law of the weights w and the variance v of ``y ~ N(w_0 + w_1 x_1 + ... + w_p x_p, v)``.
+    """The distribution of the weights w and the variance v of ``y ~ N(w_0 + w_1 x_1 + ... + w_p x_p, v)``.
 
     Its density is::
 
@@ -64,7 +64,8 @@ class LinearGaussianPrior(Distribution, ConjugatePrior):
         centre[-1] = self.mean_ if everywhere else 0.0
         return PseudoRows(float(everywhere), centre, scatter, self.alpha_, self.beta_, int(not everywhere), 0.0)
 
-    # -- as a law ----------------------------------------------------------------------------------------------------
+    # -- as a distribution
+    # ----------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: Any) -> Any:
         """Log density at (weights, variance): a dict or a pair of arrays (..., p + 1), intercept first, and (...)."""
@@ -77,40 +78,41 @@ class LinearGaussianPrior(Distribution, ConjugatePrior):
         value = np.where(variance > 0, value, -np.inf)
         return float(value) if value.ndim == 0 else value
 
-    def law(self, parents: int = 0) -> RegressionLaw:
-        """The prior of a node with some real parents as a law of its own; a flat intercept has none."""
+    def distribution(self, parents: int = 0) -> RegressionDistribution:
+        """The prior of a node with some real parents as a distribution of its own; a flat intercept has none."""
         if self.on_ != "all":
             raise EstimateError(
-                "With on='parents' the intercept is flat, so the prior is no law until it has seen a row. Use on='all'."
+                "With on='parents' the intercept is flat, so the prior is no distribution until it has seen a row. Use "
+                "on='all'."
             )
         q = parents + 1
-        return RegressionLaw(np.full(q, self.mean_), np.eye(q), self.alpha_, self.beta_)
+        return RegressionDistribution(np.full(q, self.mean_), np.eye(q), self.alpha_, self.beta_)
 
     def mean(self, parents: int = 0) -> dict[str, Any]:
         """The means of weights and variance; needs on='all' and alpha > 1."""
-        return self.law(parents).mean()
+        return self.distribution(parents).mean()
 
     def mode(self, parents: int = 0) -> dict[str, Any]:
         """The joint mode in (weights, variance); needs on='all'."""
-        return self.law(parents).mode()
+        return self.distribution(parents).mode()
 
     def sample(self, n: int = 1, random_state: Seed = None, *, parents: int = 0) -> dict[str, Floats]:
         """`n` draws of weights (n, parents + 1) and variance (n,); needs on='all'."""
-        return self.law(parents).sample(n, random_state)
+        return self.distribution(parents).sample(n, random_state)
 
     # -- as a prior --------------------------------------------------------------------------------------------------
 
-    def _from_summary(self, summary: Summary) -> RegressionLaw:
+    def _from_summary(self, summary: Summary) -> RegressionDistribution:
         """Of a node, the last of the real columns, given the others."""
         names = summary.domain.names
         moments = summary[Moments(names)]
         if not moments.weight > 0:
-            return self.law(len(names) - 1)
+            return self.distribution(len(names) - 1)
         products = Products.of(moments, list(range(len(names))))
         prior = self.pseudo_rows(len(names) - 1)
         solved, squares = prior.solve(products)
         shape = float(prior.shape(products.weight)[0])
-        return RegressionLaw(solved.weights[0], solved.spread[0], shape, float(squares[0]) / 2)
+        return RegressionDistribution(solved.weights[0], solved.spread[0], shape, float(squares[0]) / 2)
 
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density in the weights, then in the variance."""

@@ -1,4 +1,4 @@
-"""The Lomax law: the predictive law of an exponential row with a gamma rate integrated out."""
+"""The Lomax distribution: the predictive distribution of an exponential row with a gamma rate integrated out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_s
 
 
 class Lomax(Distribution):
-    """The Lomax (Pareto II) law, ``shape / scale * (1 + x / scale)^-(shape + 1)`` for x >= 0.
+    """The Lomax (Pareto II) distribution, ``shape / scale * (1 + x / scale)^-(shape + 1)`` for x >= 0.
 
     >>> Lomax(shape=3, scale=4).mean()
     2.0
@@ -59,13 +59,17 @@ class Lomax(Distribution):
     def mean(self) -> float:
         """The mean, scale / (shape - 1); needs shape > 1."""
         if not self.shape_ > 1:
-            raise EstimateError(f"The Lomax law of shape {self.shape_:g} has no mean; it needs a shape above 1.")
+            raise EstimateError(
+                f"The Lomax distribution of shape {self.shape_:g} has no mean; it needs a shape above 1."
+            )
         return float(self.scale_ / (self.shape_ - 1))
 
     def variance(self) -> float:
         """scale^2 shape / ((shape - 1)^2 (shape - 2)); needs shape > 2."""
         if not self.shape_ > 2:
-            raise EstimateError(f"The Lomax law of shape {self.shape_:g} has no variance; it needs a shape above 2.")
+            raise EstimateError(
+                f"The Lomax distribution of shape {self.shape_:g} has no variance; it needs a shape above 2."
+            )
         return self.mean() * (self.shape_ / (self.shape_ - 2)) * self.mean()
 
     def mode(self) -> float:

@@ -41,7 +41,7 @@ def as_positive_definite(values: ArrayLike, name: str, size: int | None = None) 
 
 
 def as_dof(value: Any, size: int) -> float:
-    """Degrees of freedom of a Wishart law in `size` dimensions, above size - 1 and small enough for gamma functions."""
+    """Degrees of freedom of a Wishart distribution: above size - 1, and small enough for gamma functions."""
     dof = as_float(value, "dof", above=size - 1)
     if dof > LARGEST_DOF:
         raise OptionError(f"dof is {dof!r}; expected a number of at most {LARGEST_DOF:g}.")

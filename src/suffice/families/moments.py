@@ -1,4 +1,4 @@
-"""Means and centred products of columns, checked before a law relies on them."""
+"""Means and centred products of columns, checked before a distribution relies on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The normal law of several columns, N(mean, covariance)."""
+"""The normal distribution of several columns, N(mean, covariance)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from suffice.statistics import Moments, Statistic, Summary
 
 
 class MultivariateNormalMember(VectorMember):
-    """The normal law of d columns, ``exp(-(x - mean)' covariance^-1 (x - mean) / 2) / sqrt(det(2 pi covariance))``."""
+    """The normal distribution of d columns, ``exp(-(x - mean)' cov^-1 (x - mean) / 2) / sqrt(det(2 pi cov))``."""
 
     parameter_names = ("mean", "covariance")
     conjugate_priors = ("NormalWishart", "MultivariateNormal")
@@ -131,7 +131,7 @@ class MultivariateNormalMember(VectorMember):
         return gaussian.log_density(self.mean_, self.covariance_, self._rows(x))
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
-        """`n` draws (n, d), columns in the order of the law."""
+        """`n` draws (n, d), columns in the order of the distribution."""
         z = generator(random_state).standard_normal((n, len(self.mean_)))
         return np.asarray(self.mean_ + z @ root(self.covariance_).T)
 
@@ -155,7 +155,7 @@ class MultivariateNormalMember(VectorMember):
         """Closed form, as a sum of terms that are never negative."""
         if len(other.mean_) != len(self.mean_):
             raise OptionError(
-                f"The laws have {len(self.mean_)} and {len(other.mean_)} columns; KL needs the same ones."
+                f"The distributions have {len(self.mean_)} and {len(other.mean_)} columns; KL needs the same ones."
             )
         return gaussian.divergence((self.mean_, self.covariance_), (other.mean_, other.covariance_))
 
@@ -171,7 +171,7 @@ class MultivariateNormalMember(VectorMember):
         chosen = list(columns)
         unknown = [name for name in chosen if name not in own]
         if unknown:
-            raise MissingColumnError(f"This law has no column {listing(unknown)}; it has {listing(own)}.")
+            raise MissingColumnError(f"This distribution has no column {listing(unknown)}; it has {listing(own)}.")
         if len(set(chosen)) != len(chosen) or not chosen:
             raise OptionError(f"columns is {chosen!r}; expected at least one column, each once.")
         return [own.index(name) for name in chosen]
@@ -187,7 +187,7 @@ class MultivariateNormalMember(VectorMember):
         known = self._places(on)
         free = [column for column in range(len(self.mean_)) if column not in known]
         if not free:
-            raise OptionError("Every column has a value; leave out those whose law is asked for.")
+            raise OptionError("Every column has a value; leave out those whose distribution is asked for.")
         values = as_floats([on[self.named()[column]] for column in known], "on")
         factor = root(self.covariance_[np.ix_(known, known)])
         cross = whiten(factor, self.covariance_[np.ix_(known, free)])
@@ -324,7 +324,7 @@ class MultivariateNormalMember(VectorMember):
     def predictive(self, posterior: Any) -> MultivariateNormal | MultivariateStudentT:
         """The distribution of one more row, with the parameters integrated out."""
         if not isinstance(posterior, MultivariateNormal):
-            return posterior._predictive_law()
+            return posterior._predictive_distribution()
         covariance = posterior.covariance_ + self.covariance_
         return MultivariateNormal(posterior.mean_, covariance, columns=self.named())
 
@@ -355,11 +355,10 @@ class MultivariateNormalMember(VectorMember):
 
 
 class MultivariateNormal(VectorFamily, ConjugatePrior):
-    """The normal law of d columns, ``exp(-(x - mean)' covariance^-1 (x - mean) / 2) / sqrt(det(2 pi covariance))``.
+    """The normal distribution of d columns, ``exp(-(x - mean)' cov^-1 (x - mean) / 2) / sqrt(det(2 pi cov))``.
 
     Unfitted ``MultivariateNormal()``; given ``MultivariateNormal(mean, covariance)``, where the mean is 0 unless said.
-    With only one of the two given, `fit` takes it as known and learns the other. Maximum likelihood divides by N
-    (ddof 0).
+    With only one of the two given, `fit` learns the other. Maximum likelihood divides by N (ddof 0).
 
     Natural parameters are one array of d + d^2 numbers: ``covariance^-1 mean``, then ``-covariance^-1 / 2`` row by row.
     Mean parameters are laid out alike: ``E[x]``, then ``E[x x']`` row by row. The two halves of a symmetric matrix
@@ -374,8 +373,8 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
             in (mean, precision).
         progress: show a bar over the rows.
 
-    >>> law = MultivariateNormal(mean=[1, 2], covariance=[[2, 1], [1, 2]], columns=["a", "b"])
-    >>> law.condition(on={"a": 3}).mean_
+    >>> distribution = MultivariateNormal(mean=[1, 2], covariance=[[2, 1], [1, 2]], columns=["a", "b"])
+    >>> distribution.condition(on={"a": 3}).mean_
     array([3.])
     """
 
@@ -418,11 +417,9 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
 
     @classmethod
     def from_information(cls, h: ArrayLike, J: ArrayLike, *, columns: Iterable[Hashable] | None = None) -> Self:
-        """The law with the potential vector h (d,) and the precision J (d, d): ``exp(h . x - x' J x / 2)``."""
+        """The distribution with the potential vector h (d,) and the precision J (d, d): ``exp(h . x - x' J x / 2)``."""
         precision = as_positive_definite(J, "J")
         vector = np.atleast_1d(as_floats(h, "h"))
         if vector.shape != (len(precision),):
-            raise OptionError(
-                f"h has shape {vector.shape}; expected {(len(precision),)}, one number for each row of J."
-            )
+            raise OptionError(f"h has shape {vector.shape}; expected {(len(precision),)}, a number for each row of J.")
         return cls(mean=solve(precision, vector), covariance=inverse(precision), columns=columns)

@@ -1,4 +1,4 @@
-"""The negative binomial law: failures before a given number of successes."""
+"""The negative binomial distribution: failures before a given number of successes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class NegativeBinomialMember(CountMember):
         if probability == 1.0 and mean[0] > 0:
             raise EstimateError(
                 f"The mean of the counts is {float(mean[0])!r}: with size = {size!r} the probability of a success is 1 "
-                "in float64, under which every count would be 0. So large a size is the law of Poisson()."
+                "in float64, under which every count would be 0. So large a size is the distribution of Poisson()."
             )
         return self.from_point(probability), None
 
@@ -163,10 +163,11 @@ class NegativeBinomialMember(CountMember):
         return -known - expected_log_choices(self._known_size(), self.probability_)
 
     def divergence(self, other: NegativeBinomialMember) -> float:
-        """The divergence of one trial, ``size / probability`` times; both laws must have the same size."""
+        """The divergence of one trial, ``size / probability`` times; both distributions must have the same size."""
         if self._known_size() != other._known_size():
             raise OptionError(
-                f"The laws have sizes {self._known_size():g} and {other._known_size():g}; a family has one size."
+                f"The distributions have sizes {self._known_size():g} and {other._known_size():g}; a family has one "
+                "size."
             )
         mine, theirs = float(self.probability_), float(other.probability_)
         return self._known_size() / mine * float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
@@ -202,8 +203,8 @@ class NegativeBinomialMember(CountMember):
         """Parameters from the posterior's mean or mode."""
         if not point > 0:
             raise EstimateError(
-                "The probability is estimated as 0, under which no success ever comes: that is no law of counts. "
-                "Use estimate='mean', or a prior with a larger alpha."
+                "The probability is estimated as 0, under which no success ever comes: that is no distribution of "
+                "counts. Use estimate='mean', or a prior with a larger alpha."
             )
         return {"size": self._known_size(), "probability": point}
 
@@ -229,8 +230,8 @@ class NegativeBinomial(ExponentialFamily):
     """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``.
 
     The size is known, not fitted, and need not be a whole number: with ``size = a`` and ``probability = b / (b + 1)``
-    it is the law of a Poisson count whose rate is Gamma(a, b). A probability of 1 is the limit that puts all mass on 0;
-    it is the estimate where every value is 0.
+    it is the distribution of a Poisson count whose rate is Gamma(a, b). A probability of 1 is the limit that puts all
+    mass on 0; it is the estimate where every value is 0.
 
     A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
     rows.
@@ -268,7 +269,7 @@ class NegativeBinomial(ExponentialFamily):
 
 
 def expected_log_choices(size: float, probability: float) -> float:
-    """E[log C(x + size - 1, x)] under the negative binomial law, by an integral that costs the same for every mean.
+    """E[log C(x + size - 1, x)] of the negative binomial distribution, by an integral of equal cost for every mean.
 
     With Malmsten's integral of the log-gamma function and the generating function ``g(t) = E[exp(-t x)]`` it is the
     integral of ``(exp(-t) - exp(-size t)) (1 - g(t)) / (t (1 - exp(-t)))`` over t > 0. In s = log t the integrand is

@@ -1,4 +1,4 @@
-"""The normal law N(mean, variance)."""
+"""The normal distribution N(mean, variance)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from suffice.statistics import Moments, Statistic, Summary
 
 
 class NormalMember(FamilyMember):
-    """The normal law, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``."""
+    """The normal distribution, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``."""
 
     parameter_names = ("mean", "variance")
     statistic_names = ("x", "x^2")
@@ -102,7 +102,9 @@ class NormalMember(FamilyMember):
         if eta is None:
             mean, variance = self.parameters_["mean"], self.parameters_["variance"]
             if np.ndim(mean) or np.ndim(variance):
-                raise OptionError("This Normal holds several laws, one for each entry of mean and variance: take one.")
+                raise OptionError(
+                    "This Normal holds several distributions, one for each entry of mean and variance: take one."
+                )
             return mean, variance
         usual = self.from_natural(self._eta(eta))
         return usual["mean"], usual["variance"]
@@ -278,7 +280,7 @@ class NormalMember(FamilyMember):
         """The distribution of one more row, with the parameters integrated out."""
         if isinstance(posterior, Normal):
             return Normal(mean=posterior.mean_, variance=posterior.variance_ + self.variance_)
-        return posterior._predictive_law()
+        return posterior._predictive_distribution()
 
     def evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
         """Of both unknown by the constants of the densities."""
@@ -305,7 +307,7 @@ class NormalMember(FamilyMember):
 
 
 class Normal(ExponentialFamily, ConjugatePrior):
-    """The normal law, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``.
+    """The normal distribution, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``.
 
     Unfitted ``Normal()``; given ``Normal(mean=0, variance=10)``, where the mean is 0 unless said. With only one of the
     two given, `fit` takes it as known and learns the other. Maximum likelihood divides by N (ddof 0).

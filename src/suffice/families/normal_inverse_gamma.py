@@ -1,4 +1,4 @@
-"""The normal-inverse-gamma law, the conjugate prior of (mean, variance) of a normal law."""
+"""The normal-inverse-gamma distribution, the conjugate prior of (mean, variance) of a normal distribution."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from suffice.statistics import Summary
 
 
 class NormalInverseGamma(Distribution, ConjugatePrior):
-    """The law of (mean, variance) of a normal law.
+    """The distribution of (mean, variance) of a normal distribution.
 
     Its density at (m, v) is::
 
@@ -109,7 +109,7 @@ class NormalInverseGamma(Distribution, ConjugatePrior):
             delta=self.delta_ + weight / gamma * away,
         )
 
-    def _predictive_law(self) -> StudentT:
+    def _predictive_distribution(self) -> StudentT:
         """One more row, with mean and variance integrated out."""
         scale = math.sqrt(self.beta_ * (self.gamma_ + 1) / (self.alpha_ * self.gamma_))
         return StudentT(df=2 * self.alpha_, location=self.delta_, scale=scale)

@@ -1,4 +1,4 @@
-"""The normal-Wishart law, the conjugate prior of (mean, precision) of a normal law of several columns."""
+"""The normal-Wishart distribution, the conjugate prior of (mean, precision) of several normal columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class NormalWishart(Distribution, ConjugatePrior):
-    """The law of (mean, precision) in n dimensions.
+    """The distribution of (mean, precision) in n dimensions.
 
     With T the `inverse_scale`::
 
@@ -34,8 +34,8 @@ class NormalWishart(Distribution, ConjugatePrior):
     the mean of the covariance. `strength` is the number of rows that the belief in the mean is worth; `dof` is above
     n - 1. `names` are the columns of the dimensions, in their order: a network reads its joint prior by them.
 
-    >>> law = NormalWishart(mean=[0, 0], strength=1, dof=5, inverse_scale=[[2, 0], [0, 4]])
-    >>> law.mean()["covariance"]
+    >>> distribution = NormalWishart(mean=[0, 0], strength=1, dof=5, inverse_scale=[[2, 0], [0, 4]])
+    >>> distribution.mean()["covariance"]
     array([[1., 0.],
            [0., 2.]])
     """
@@ -71,7 +71,7 @@ class NormalWishart(Distribution, ConjugatePrior):
 
     @property
     def exchangeable(self) -> bool:
-        """Whether the law is the same for every order of the dimensions: equal means, variances and covariances."""
+        """Whether any order of the dimensions gives the same distribution: equal means, variances and covariances."""
         scale, n = self.inverse_scale_, len(self.mean_)
         apart = scale[~np.eye(n, dtype=bool)]
         return all(len(np.unique(part)) <= 1 for part in (self.mean_, np.diag(scale), apart))
@@ -143,7 +143,7 @@ class NormalWishart(Distribution, ConjugatePrior):
         return {"mean": self.mean_ + away, "precision": half @ half.swapaxes(-1, -2)}
 
     def marginal(self, subset: Sequence[int]) -> NormalWishart:
-        """The law of the mean and of the precision of some columns by themselves, given by their places.
+        """The distribution of the mean and of the precision of some columns by themselves, given by their places.
 
         It has the same strength, ``dof - n + l`` for l columns, and their block of T: the prior of a sub-model that
         agrees with this one.
@@ -183,7 +183,7 @@ class NormalWishart(Distribution, ConjugatePrior):
             names=self.names,
         )
 
-    def _predictive_law(self) -> MultivariateStudentT:
+    def _predictive_distribution(self) -> MultivariateStudentT:
         """One more row, with mean and precision integrated out."""
         df = self.dof_ - len(self.mean_) + 1
         shape = self.inverse_scale_ * ((self.strength_ + 1) / (self.strength_ * df))

@@ -1,4 +1,4 @@
-"""The Poisson law of counts."""
+"""The Poisson distribution of counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALMOST_ONE = math.nextafter(1, 0)
 
 
 class PoissonMember(CountMember):
-    """The Poisson law, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ..."""
+    """The Poisson distribution, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ..."""
 
     parameter_names = ("rate",)
     conjugate_priors = ("Gamma",)
@@ -105,7 +105,7 @@ class PoissonMember(CountMember):
 
         values = np.floor(as_numbers(x))
         shares = gammaincc(np.maximum(values, 0) + 1, self.rate_)
-        # Out of SciPy's reach the rate is so large that the law is normal.
+        # Out of SciPy's reach the rate is so large that the distribution is normal.
         shares = np.where(np.isnan(shares), ndtr((values - self.rate_) / math.sqrt(self.rate_ or 1.0)), shares)
         return np.asarray(np.where(values >= 0, shares, 0.0))
 
@@ -176,7 +176,7 @@ class PoissonMember(CountMember):
 
 
 class Poisson(ExponentialFamily):
-    """The Poisson law, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ...
+    """The Poisson distribution, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ...
 
     A rate of 0 is the limit that puts all mass on 0; it is the estimate where every value is 0.
 

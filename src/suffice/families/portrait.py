@@ -154,8 +154,8 @@ def _likelihood(family: ExponentialFamily) -> Likelihood | None:
 
     def value(point: Floats) -> float:
         try:
-            law = type(family)(**dict(zip(names, point.tolist(), strict=True)))
-            return float(law.natural_parameters_ @ matched.observed - law.log_normalizer())
+            distribution = type(family)(**dict(zip(names, point.tolist(), strict=True)))
+            return float(distribution.natural_parameters_ @ matched.observed - distribution.log_normalizer())
         except SufficeError:
             return -np.inf
 

@@ -103,7 +103,7 @@ def check_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, *, mode:
 
 
 class _Densities:
-    """Log-likelihood plus log prior, and log posterior, at given parameters of the law."""
+    """Log-likelihood plus log prior, and log posterior, at given parameters of the distribution."""
 
     def __init__(self, fitted: FamilyFitted, prior: Any, summary: Summary) -> None:
         self._fitted, self._prior, self._summary = fitted, prior, summary

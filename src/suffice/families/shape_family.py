@@ -106,7 +106,7 @@ class ShapeMember(FamilyMember):
         if not gap > 0:
             y, minus = self.statistic_names[1], "-" if self._sign < 0 else ""
             raise OptionError(
-                f"No {self._title} law has E[log x] = {mean[0]:g} and E[{y}] = {mean[1]:g}: "
+                f"No {self._title} distribution has E[log x] = {mean[0]:g} and E[{y}] = {mean[1]:g}: "
                 f"log E[{y}] must be above {minus}E[log x]."
             )
         outcome = match_shape(gap, control)

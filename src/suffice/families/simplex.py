@@ -1,4 +1,4 @@
-"""Formulas of the Dirichlet law on plain arrays, arranged so that large, small and unequal alpha keep their digits.
+"""Formulas of the Dirichlet distribution on plain arrays; large, small and unequal alpha keep their digits.
 
 With ``n = sum alpha`` and ``m = alpha / n`` the huge parts of ``log B(alpha)`` and of ``sum alpha log x`` cancel by
 algebra: ``log p(x) = sum alpha log(x / m) - sum log x + rest(n) - sum rest(alpha)``, where `rest` is the log-gamma
@@ -163,17 +163,18 @@ def are_possible(logs: Floats, tolerance: float) -> bool:
 
 
 def refuse_corner(logs: Floats, rows: int) -> None:
-    """Raise where all rows lie so near a corner of the simplex that the law, in its limit, is no law of float64."""
+    """Raise where all rows lie so near a corner of the simplex that the limit is no distribution of float64."""
     nearest = int(np.argmax(logs))
     if logs[nearest] > -NEAREST:
         raise EstimateError(
-            f"The {rows} rows lie within {-float(logs[nearest])!r} of the end where part {nearest} is 1: no law of "
-            "float64 has its parameters. Describe the small parts by a law of positive numbers, such as Gamma."
+            f"The {rows} rows lie within {-float(logs[nearest])!r} of the end where part {nearest} is 1: no "
+            "distribution of float64 has its parameters. Describe the small parts by a distribution of positive "
+            "numbers, such as Gamma."
         )
 
 
 def check_mean_logs(logs: Floats) -> None:
-    """Raise where no law has E[log x] = logs."""
+    """Raise where no distribution has E[log x] = logs."""
     if len(logs) < 2 or not (np.isfinite(logs) & (logs < 0)).all() or are_alike(logs):
         raise OptionError(
             f"The mean of log x cannot be {logs!r}: two or more negative numbers with sum exp(mean) below 1."

@@ -1,4 +1,4 @@
-"""Student's t: the predictive law of a normal row with mean and variance integrated out."""
+"""Student's t: the predictive distribution of a normal row with mean and variance integrated out."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class MultivariateStudentT(Distribution):
 
 
 def log_constant(df: float, d: int) -> float:
-    """Log density of the standard law at its centre: log Gamma((df + d)/2) - log Gamma(df/2) - d log(pi df)/2."""
+    """Log density at the centre, standard distribution: log Gamma((df + d)/2) - log Gamma(df/2) - d log(pi df)/2."""
     return float(log_gamma_ratio(df / 2, d / 2)) - 0.5 * d * math.log(math.pi * df)
 
 
@@ -169,6 +169,6 @@ def log_tail(size: Floats, df: float) -> Floats:
 
 
 def standard_entropy(df: float, d: int) -> float:
-    """Entropy of the standard law in d dimensions."""
+    """Entropy of the standard distribution in d dimensions."""
     drop = float(polygamma_drop(0, df / 2, d / 2))
     return -log_constant(df, d) - 0.5 * (df + d) * drop

@@ -1,4 +1,4 @@
-"""The Wishart law, a prior of the precision of a normal law of several columns."""
+"""The Wishart distribution, a prior of the precision of a normal distribution of several columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from suffice.statistics import Summary
 
 
 class Wishart(Distribution, ConjugatePrior):
-    """The law of a precision W in n dimensions, ``p(W) proportional to |W|^((dof - n - 1)/2) exp(-tr(T W)/2)``.
+    """The distribution of a precision W (n, n), ``p(W) proportional to |W|^((dof - n - 1)/2) exp(-tr(T W)/2)``.
 
     T is the `inverse_scale`, the INVERSE of the usual Wishart scale, as in `NormalWishart`: it adds up with the scatter
     of rows about a known mean, and ``T / (dof - n - 1)`` is the mean of the covariance. `dof` is above n - 1. `names`

@@ -316,7 +316,7 @@ def counted_estimates(rows: Sequence[CountedRows], level: float, *, prior: bool)
         return Estimates(intervals)
     if not intervals:
         return Estimates(
-            note="The prior acts on laws whose posterior is not compared here, or through a mixture of rows."
+            note="The prior acts on distributions whose posterior is not compared here, or through a mixture of rows."
         )
     if any(one.mle is not None for one in intervals):
         return Estimates(intervals)

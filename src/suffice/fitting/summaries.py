@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from suffice.statistics import Statistic, Summary
 
 #: What a report says about columns that are read as states, though their type is float.
-_WIDENED = "{} holds whole numbers and gaps: read as states. Declare it 'real' in states= to have it read as numbers"
+_WIDENED = (
+    "{} holds whole numbers and missing values: read as states. Declare it 'real' in states= to have it read as numbers"
+)
 #: What a report says about a column that nobody reads, and that may say how often each row occurred.
 _UNREAD_COUNTS = (
     "the column {0!r} was not read: every row counted once. If it says how often a row occurred, give "

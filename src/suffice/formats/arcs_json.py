@@ -53,7 +53,7 @@ _BETWEEN = re.compile(r"\s*[,;|&]\s*")
 
 
 def holds_network(path: streams.FilePath) -> bool:
-    """Whether a file is JSON that lists nodes and their laws, and not one that the library wrote."""
+    """Whether a file is JSON that lists nodes and their distributions, and not one that the library wrote."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:
@@ -90,7 +90,7 @@ class _NetworkReader:
         self._nodes = self._names(document["nodes"], "'nodes'")
         if not self._nodes:
             raise self.error("'nodes' is empty; expected at least one name")
-        self._cpds = self._laws(document["cpds"])
+        self._cpds = self._distributions(document["cpds"])
         self._parents: dict[Hashable, list[str]] = {
             node: self._names(self._part(node, "parents"), f"node {node!r}: 'parents'") for node in self._nodes
         }
@@ -136,7 +136,7 @@ class _NetworkReader:
             raise self.error(f"{what} lists {counts.most_common(1)[0][0]!r} twice; names must differ")
         return value
 
-    def _laws(self, cpds: object) -> dict[str, dict[str, Any]]:
+    def _distributions(self, cpds: object) -> dict[str, dict[str, Any]]:
         if type(cpds) is not dict:
             raise self.error(f"'cpds' is {_short(cpds)}; expected an object with one entry for each node")
         for node in self._nodes:

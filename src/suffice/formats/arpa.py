@@ -37,21 +37,21 @@ ROUNDED = 1e-3
 
 def save(path: FilePath, model: object) -> None:
     """Write a Markov chain that backs off: one learned by maximum likelihood, one prior of all rows, or smoothing."""
-    law, names = _writable(model)
+    distribution, names = _writable(model)
     with replacing(path) as stream:
         if os.fspath(path).endswith(".gz"):
             with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:
-                _write(packed, law, names)
+                _write(packed, distribution, names)
         else:
-            _write(stream, law, names)
+            _write(stream, distribution, names)
 
 
 def _writable(model: object) -> tuple[BackoffDistribution, list[str]]:
     if not isinstance(model, MarkovChain):
         raise OptionError(f"An ARPA file holds Markov chains; a {type(model).__name__} goes to '.json' or '.suffice'.")
     words: Vocabulary = model.fitted_.words
-    law = model.fitted_.distribution
-    if not isinstance(law, BackoffDistribution) or law.first is not None:
+    distribution = model.fitted_.distribution
+    if not isinstance(distribution, BackoffDistribution) or distribution.first is not None:
         raise OptionError(
             "An ARPA file holds chains that back off; mixtures and priors for single rows go to '.json' or '.suffice'."
         )
@@ -62,19 +62,19 @@ def _writable(model: object) -> tuple[BackoffDistribution, list[str]]:
             raise OptionError(f"The state {name!r} cannot be written: ARPA files hold words without blanks.")
     if len(set(names)) != len(names):
         raise OptionError("Two states would have the same name in the file; rename the one that looks like a mark.")
-    return law, [str(name) for name in names]
+    return distribution, [str(name) for name in names]
 
 
-def _write(stream: Any, law: BackoffDistribution, names: list[str]) -> None:
-    levels = law.levels
+def _write(stream: Any, distribution: BackoffDistribution, names: list[str]) -> None:
+    levels = distribution.levels
     head = [f"ngram {n}={len(level)}" for n, level in enumerate(levels.levels, start=1)]
     stream.write(("\\data\\\n" + "\n".join(head) + "\n").encode())
     label = np.array(names, dtype=object)
     for n in range(1, levels.order + 2):
         stream.write(f"\n\\{n}-grams:\n".encode())
         spelled = levels.words(n)
-        p = _tens(law.log_p[n - 1])
-        weight = _tens(law.log_weight[n - 1]) if n <= levels.order else None
+        p = _tens(distribution.log_p[n - 1])
+        weight = _tens(distribution.log_weight[n - 1]) if n <= levels.order else None
         for begin in range(0, len(spelled), _BLOCK):
             block = slice(begin, begin + _BLOCK)
             texts = [" ".join(row) for row in label[spelled[block]].tolist()]
@@ -261,31 +261,33 @@ def _chain(sections: list[_Section], names: list[str], lines: _Lines) -> MarkovC
         log_p.append(_naturals(section.p[order]))
         log_weight.append(_naturals(section.weights[order]))
         line.append(section.line[order])
-    law = BackoffDistribution(Levels(card, tuple(levels)), tuple(log_p), tuple(log_weight[:-1]))
-    _check_sums(law, [*states, _START], line, lines)
-    return MarkovChain.from_distribution(law, words)
+    distribution = BackoffDistribution(Levels(card, tuple(levels)), tuple(log_p), tuple(log_weight[:-1]))
+    _check_sums(distribution, [*states, _START], line, lines)
+    return MarkovChain.from_distribution(distribution, words)
 
 
-def _check_sums(law: BackoffDistribution, names: list[str], line: list[Ints], lines: _Lines) -> None:
+def _check_sums(distribution: BackoffDistribution, names: list[str], line: list[Ints], lines: _Lines) -> None:
     """Raise where the words after some history have a probability of more than 1 together.
 
     The sum of a row is that of the words with a line after the history h, and the weight of h times what the shorter
     history leaves to the others: ``S(h) = sum p(w | h) + weight (S(h') - sum p(w | h'))``. It may be less than 1, as
     where the unknown word has no line. Probabilities of four digits make sums that are off by a part in a thousand.
     """
-    levels, card = law.levels, law.card
-    single = np.exp(law.log_p[0][:card])
+    levels, card = distribution.levels, distribution.card
+    single = np.exp(distribution.log_p[0][:card])
     whole = [np.array([single.sum()])]
     if whole[0][0] > 1 + ROUNDED:
         last = int(line[0][int(np.argmax(single))])
         raise lines.wrong(f"the single words have the probability {whole[0][0]:.6g} together; expected at most 1", last)
     for n in range(2, levels.order + 2):
         level, size = levels.levels[n - 1], len(levels.levels[n - 2])
-        shorter = BackoffDistribution(Levels(card, levels.levels[: n - 1]), law.log_p[: n - 1], law.log_weight[: n - 2])
+        shorter = BackoffDistribution(
+            Levels(card, levels.levels[: n - 1]), distribution.log_p[: n - 1], distribution.log_weight[: n - 2]
+        )
         spelled, histories = levels.words(n), levels.words(n - 1)
-        own = np.bincount(level.history, np.exp(law.log_p[n - 1]), minlength=size)
+        own = np.bincount(level.history, np.exp(distribution.log_p[n - 1]), minlength=size)
         lower = np.bincount(level.history, np.exp(shorter.log_prob(spelled[:, 1:])), minlength=size)
-        weight = np.exp(law.log_weight[n - 2])
+        weight = np.exp(distribution.log_weight[n - 2])
         rest = _sums_of(levels, histories[:, 1:], whole)
         whole.append(own + weight * np.maximum(rest - lower, 0.0))
         high = np.flatnonzero(whole[-1] > 1 + ROUNDED * (1 + weight))
@@ -294,7 +296,7 @@ def _check_sums(law: BackoffDistribution, names: list[str], line: list[Ints], li
             number = line[n - 2][history]  # The line of the weight, unless the words alone have too much.
             if own[history] > 1 + ROUNDED:
                 mine = np.flatnonzero(level.history == history)
-                number = line[n - 1][mine[int(np.argmax(law.log_p[n - 1][mine]))]]
+                number = line[n - 1][mine[int(np.argmax(distribution.log_p[n - 1][mine]))]]
             before = " ".join(names[code] for code in histories[history].tolist())
             wrong = (
                 f"the words after {before!r} have the probability {whole[-1][history]:.6g} together; expected at most 1"

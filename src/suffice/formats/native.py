@@ -40,8 +40,8 @@ def register(ending: str, load: Callable[[FilePath], Any], save: Callable[[FileP
 def read(path: FilePath) -> Any:
     """Load the object in a file: a model, a distribution, a `Summary`; the ending says the format.
 
-    ``.json`` and ``.suffice`` give back what was written, to the bit. A ``.json`` that lists nodes, arcs and the law of
-    each node is read as a network. A file that is damaged, hostile or written by a newer version raises
+    ``.json`` and ``.suffice`` give back what was written, to the bit. A ``.json`` that lists nodes, arcs and the
+    distribution of each node is read as a network. A file that is damaged, hostile or written by a newer version raises
     `FileFormatError` and builds nothing.
     """
     return _format_of(path).load(path)
@@ -208,7 +208,7 @@ def to_table_network(model: object) -> TableNetwork:
 
 
 def to_factor_network(model: Any) -> FactorNetwork:
-    """The potentials of a Markov network, whose product is its law up to a constant, for the format that holds them."""
+    """The potentials of a Markov network, whose product is its distribution up to a constant, for its file."""
     nodes = list(model.nodes)
     if set(nodes) == set(range(len(nodes))):
         nodes.sort()  # The file names variables by their places, which these names are.

@@ -48,9 +48,9 @@ Likelihoods = Mapping[int, Scaled]
 
 @record(frozen=True)
 class CliqueBeliefs:
-    """Result of a calibration: the law of each clique, axes in the order of its variables.
+    """Result of a calibration: the distribution of each clique, axes in the order of its variables.
 
-    known: the law of each variable, where it is at hand.
+    known: the distribution of each variable, where it is at hand.
     """
 
     layout: TreeLayout
@@ -60,7 +60,7 @@ class CliqueBeliefs:
 
     @cached_property
     def singles(self) -> Sequence[Floats]:
-        """The law of each variable."""
+        """The distribution of each variable."""
         if self.known is not None:
             return self.known
         cliques, homes = self.layout.cliques, self.layout.homes

@@ -44,8 +44,8 @@ class CliqueMoments:
         log_z, tables = self._general(logs)
         return log_z, self._margins(tables)
 
-    def laws(self, logs: Floats) -> tuple[float, Floats, list[Floats]]:
-        """The same, and the law of each clique (cells,); the tables hold until the next call."""
+    def distributions(self, logs: Floats) -> tuple[float, Floats, list[Floats]]:
+        """The same, and the distribution of each clique (cells,); the tables hold until the next call."""
         answer = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
         if answer is not None:
             buffer = self._work[0]
@@ -55,7 +55,7 @@ class CliqueMoments:
         return log_z, self._margins(tables), [table.ravel() for table in tables]
 
     def _margins(self, tables: Sequence[Floats]) -> Floats:
-        """The marginals of all scopes (numbers,) from the laws of the cliques."""
+        """The marginals of all scopes (numbers,) from the distributions of the cliques."""
         parts = [
             project(tables[home], self.layout.cliques[home], scope).ravel()
             for scope, home in zip(self.scopes, self.homes, strict=True)
@@ -63,7 +63,7 @@ class CliqueMoments:
         return np.concatenate([np.zeros(0), *parts])
 
     def beliefs(self, logs: Floats, out: Floats) -> float:
-        """Write the laws of all cliques to out (cells of the program,), each at its start; returns log Z."""
+        """Write the distributions of all cliques to out (cells of the program,), each at its start; returns log Z."""
         program = self.program
         answer = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
         if answer is not None:

@@ -2,8 +2,8 @@
 
 The walk starts at the root, fits in each clique the margins that live there, and goes on to a child with the message
 new separator / old separator; coming back it brings such a message to the parent. So the clique at hand always holds
-its marginal under the present law, and a sweep passes each edge twice, as one calibration does. Parts of the tree
-without margins are not entered: nothing changes there but by messages that no one reads.
+its marginal under the present distribution, and a sweep passes each edge twice, as one calibration does. Parts of the
+tree without margins are not entered: nothing changes there but by messages that no one reads.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Names = Hashable | Sequence[Hashable]
 #: The largest likelihood of soft evidence: products and sums of larger ones would leave the range of floats.
 MOST_LIKELIHOOD = 1e100
 #: What follows from each row (n, ...), and which rows are possible (n,): from the others nothing follows.
-RowLaws = tuple[Floats, NDArray[np.bool_]]
+RowDistributions = tuple[Floats, NDArray[np.bool_]]
 
 #: Cells of the largest table that is kept or shown in full.
 MOST_CELLS = 2**24

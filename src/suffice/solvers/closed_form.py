@@ -2,7 +2,7 @@
 
 With the cliques C of a chordal graph and the separators S of its clique tree, each as often as it occurs,
 ``p(x) = prod_C p(x_C) / prod_S p(x_S)`` (Lauritzen 1996, section 4.4). Hung from a root, the tree gives every other
-clique the conditional law ``p(x_C | x_S)`` given what it shares with its parent, so the product sums to one.
+clique the conditional distribution ``p(x_C | x_S)`` given what it shares with its parent, so the product sums to one.
 """
 
 from __future__ import annotations

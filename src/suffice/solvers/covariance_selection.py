@@ -1,4 +1,4 @@
-"""Normal laws whose precision has zeros in given places: the largest ``log det K - tr(S K)`` by four methods.
+"""Normal distributions whose precision has zeros in given places: the largest ``log det K - tr(S K)`` by four methods.
 
 At the maximum the covariance ``W = K^-1`` agrees with S on the diagonal and on the edges; K is 0 on all other pairs.
 S has a unit diagonal here: the caller takes the units out.
@@ -225,7 +225,7 @@ def _moves(root: int, children: Sequence[Sequence[int]]) -> list[tuple[int, int]
 
 
 def _give(block: Floats, positions: Places, target: Floats) -> None:
-    """Give some columns of a law another covariance and keep the law of the others given them."""
+    """Give some columns of a distribution another covariance and keep the distribution of the others given them."""
     seen = block[np.ix_(positions, positions)]
     gain = np.linalg.solve(seen, block[positions]).T
     block += gain @ (target - seen) @ gain.T

@@ -1,17 +1,17 @@
-"""Whether the maximum of the likelihood of a log-linear model exists, and the law to which it runs where it does not.
+"""Whether a log-linear model has a maximum of the likelihood, and the limit distribution where it has none.
 
-The expected statistics of all laws form the marginal polytope. The maximum exists if and only if the observed ones lie
-inside it; on its boundary the likelihood rises without end along a direction, towards a law on the cells of the
-smallest face that holds them: the extended maximum (Barndorff-Nielsen 1978; Fienberg and Rinaldo 2012). A zero margin
-always means the boundary; positive margins do not mean the inside.
+The expected statistics of all distributions form the marginal polytope. The maximum exists if and only if the observed
+ones lie inside it; on its boundary the likelihood rises without end along a direction, towards a distribution on the
+cells of the smallest face that holds them: the extended maximum (Barndorff-Nielsen 1978; Fienberg and Rinaldo 2012). A
+zero margin always means the boundary; positive margins do not mean the inside.
 
-The cells of the face come from one linear programme. Take any law with the observed statistics, such as that of the
-rows themselves, and let v be a change of it that leaves the statistics alone: of either sign where the law is positive,
-not below 0 elsewhere. The changes form a cone that does not depend on the counts. With ``v = s + r``, ``0 <= s <= 1``
-and ``r >= 0`` on the cells where the law is 0, the largest sum of s has s = 1 on those that some law with these
-statistics makes positive and 0 on the rest, so that no threshold has to be tuned. Its dual solution is a direction
-along which exactly the rest vanishes. Where only margins are known, another programme finds a law first, or proves that
-there is none.
+The cells of the face come from one linear programme. Take any distribution with the observed statistics, such as that
+of the rows themselves, and let v be a change of it that leaves the statistics alone: of either sign where the
+distribution is positive, not below 0 elsewhere. The changes form a cone that does not depend on the counts. With ``v =
+s + r``, ``0 <= s <= 1`` and ``r >= 0`` on the cells where the distribution is 0, the largest sum of s has s = 1 on
+those that some distribution with these statistics makes positive and 0 on the rest, so that no threshold has to be
+tuned. Its dual solution is a direction along which exactly the rest vanishes. Where only margins are known, another
+programme finds a distribution first, or proves that there is none.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from suffice.solvers.polytope import MarginalPolytope, Scopes
 MOST_CELLS = 10_000
 #: A linear programme that has not ended then is given up, and the question is left open.
 SECONDS = 20.0
-#: Totals to which margins are scaled to find a law: the solver's tolerance is 1e-7 whatever they are. The second is for
-#: margins that agree only to fewer digits. Cells below the share of the total that comes with it count as zero.
+#: Totals to which margins are scaled to find a distribution: the solver's tolerance is 1e-7 whatever they are. The
+#: second is for margins that agree only to fewer digits. Cells below the share of the total that comes with it count as
+#: zero.
 SCALES = ((1e6, 1e-11), (1.0, 1e-6))
 #: Up to this many cells the observed margins of the clusters are looked at, which may settle the question alone.
 SEEN_CELLS = 1_000_000
@@ -43,8 +44,8 @@ SEEN_CELLS = 1_000_000
 READABLE_CELLS = 2_000
 
 
-class NoJointLawError(EstimateError):
-    """No law at all has the observed statistics."""
+class NoJointDistributionError(EstimateError):
+    """No distribution at all has the observed statistics."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class Face:
     complete: bool = True
 
     def masks(self) -> list[tuple[tuple[Node, ...], Floats]]:
-        """Factors that put the law on the face: scopes, and tables of 0 and minus infinity. Empty if it is the whole.
+        """Factors that put the distribution on the face: scopes, and tables of 0 and minus infinity; () if it is all.
 
         Added to the log-potentials they make every solver converge: on the face the maximum exists. Scopes of the model
         come first, clusters only where the scopes do not suffice. A cluster joins variables as the triangulation does.
@@ -128,8 +129,8 @@ def smallest_face(
     all clusters of the junction tree the answer does not depend on the size of the counts, and comes faster. shares
     (cells of all scopes,): the observed share of each cell; in large models the scopes are judged by themselves first,
     which finds what runs to infinity alone or with few others, and makes the rest of the programme easier. Raises
-    NoJointLawError where no law at all has the observed statistics, with an inequality that they break; `names` of the
-    weights make it readable.
+    NoJointDistributionError where no distribution at all has the observed statistics, with an inequality that they
+    break; `names` of the weights make it readable.
     """
     polytope = MarginalPolytope.of(cards, scopes, design)
     target = np.asarray(observed, dtype=np.float64) / total
@@ -147,9 +148,9 @@ def smallest_face(
         return _undecided(polytope, target, away, alive, large)
     possible = polytope.spread(alive)
     if len(possible) and not possible.any():
-        raise NoJointLawError(
-            "No joint law has the observed margins: every joint state falls in a cell with a margin of zero. Check the "
-            "margins, or take them from one table."
+        raise NoJointDistributionError(
+            "No joint distribution has the observed margins: every joint state falls in a cell with a margin of zero. "
+            "Check the margins, or take them from one table."
         )
     nowhere = np.zeros(polytope.n_weights)
     if decomposable:
@@ -157,9 +158,9 @@ def smallest_face(
         return _face(polytope, target, away, possible, nowhere, reason)
     seen = None if margin is None else _seen(polytope, margin)
     if seen is None and n_cells <= most_cells:
-        seen = _some_law(polytope, target, possible, names)
+        seen = _some_distribution(polytope, target, possible, names)
     if seen is not None and seen[possible].all():
-        reason = "every cell that the zero margins leave is positive in a law with these margins"
+        reason = "every cell that the zero margins leave is positive in a distribution with these margins"
         return _face(polytope, target, away, possible, nowhere, reason)
     if n_cells > most_cells:
         return _undecided(polytope, target, away, alive, large)
@@ -174,7 +175,7 @@ def smallest_face(
     return _face(polytope, target, away, support, direction, reason)
 
 
-def _no_law(target: Floats, direction: Floats, names: Sequence[object] | None) -> str:
+def _no_distribution(target: Floats, direction: Floats, names: Sequence[object] | None) -> str:
     """In every joint state the direction adds up to at least 1 less than the observed statistics ask for on average."""
     largest = float(np.abs(direction).max())
     direction = direction / largest
@@ -184,8 +185,8 @@ def _no_law(target: Floats, direction: Floats, names: Sequence[object] | None) -
     terms = [f"{direction[i]:+.4g} [{names[i] if names is not None else f'weight {i}'}]" for i in used[:12]]
     rest = f" ... ({len(used) - 12} more)" if len(used) > 12 else ""
     return (
-        "No joint law has the observed margins, even where any two of them agree. In every joint state the sum "
-        f"{' '.join(terms)}{rest}, a term counting where its cell holds, is at most {highest:.6g}; the margins ask "
+        "No joint distribution has the observed margins, even where any two of them agree. In every joint state the "
+        f"sum {' '.join(terms)}{rest}, a term counting where its cell holds, is at most {highest:.6g}; the margins ask "
         f"for {asked:.6g} on average. Check the margins, or take them from one table."
     )
 
@@ -283,12 +284,12 @@ def _equations(polytope: MarginalPolytope) -> Any:
     return sparse.vstack([polytope.agreement, polytope.totals, polytope.moments], format="csc")
 
 
-def _some_law(
+def _some_distribution(
     polytope: MarginalPolytope, target: Floats, possible: Flags, names: Sequence[object] | None
 ) -> Flags | None:
-    """Cells that are positive in some law with these statistics; an error if there is no such law.
+    """Cells that are positive in some distribution with these statistics; an error if there is no such distribution.
 
-    None where the programme finds neither a law nor an inequality that the statistics break.
+    None where the programme finds neither a distribution nor an inequality that the statistics break.
     """
     from scipy import optimize
 
@@ -310,7 +311,7 @@ def _some_law(
     direction = _shortest(polytope, target, possible, seen)
     if direction is None:
         return None
-    raise NoJointLawError(_no_law(target, direction, names))
+    raise NoJointDistributionError(_no_distribution(target, direction, names))
 
 
 def _programme(polytope: MarginalPolytope, possible: Flags, seen: Flags) -> tuple[Flags, Floats] | None:
@@ -344,7 +345,7 @@ def _shortest(polytope: MarginalPolytope, target: Floats, possible: Flags, suppo
 
     Cells are those of the clusters, with free messages on the separators: some messages make every cluster cell off
     the face at most -1. The average of the observed statistics is not below 0, which says something new only where no
-    law has them and the face is empty. None where the solver of the programme gives up.
+    distribution has them and the face is empty. None where the solver of the programme gives up.
     """
     from scipy import optimize, sparse
 

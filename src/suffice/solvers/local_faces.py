@@ -2,8 +2,8 @@
 
 The marginal polytope of a large model is beyond a linear programme. Tables on its scopes that are not negative, add up
 to one and agree on every single variable form a larger, simpler polytope, whose size is that of the scopes. A cell that
-is 0 in all its points with the observed statistics is 0 in every law with them, so the maximum of the likelihood is not
-attained. What is found is proven; what is not found is open.
+is 0 in all its points with the observed statistics is 0 in every distribution with them, so the maximum of the
+likelihood is not attained. What is found is proven; what is not found is open.
 
 The programme is that of `suffice.solvers.faces`. Weights that are tied, or that act on scopes inside of others, are
 judged together by it.

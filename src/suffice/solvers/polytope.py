@@ -1,8 +1,9 @@
 """The marginal polytope of a log-linear model, written with the cells of a junction tree.
 
-A law p on all joint states has the margins mu_K(x_K) of the clusters K of the tree. Non-negative tables mu_K are the
-margins of some p if and only if neighbours agree on their separators and all add up to one. The expected statistics
-are linear in mu, so what can be said about all laws needs as many numbers as the tree has cells, not the joint table.
+A distribution p on all joint states has the margins mu_K(x_K) of the clusters K of the tree. Non-negative tables mu_K
+are the margins of some p if and only if neighbours agree on their separators and all add up to one. The expected
+statistics are linear in mu, so what can be said about all distributions needs as many numbers as the tree has cells,
+not the joint table.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def project(scope: Sequence[Node], within: Sequence[Node], cards: Mapping[Any, i
 class MarginalPolytope:
     """Clusters of a junction tree that holds every scope, and the statistics as linear functions of their cells.
 
-    design: sparse (cells of all scopes one after another, weights), so that the log of the unnormalised law at x is the
-    sum over scopes c of ``design[start_c + x_c] @ weights``; None if every cell has a weight of its own.
+    design: sparse (cells of all scopes one after another, weights), so that the log of the unnormalised distribution at
+    x is the sum over scopes c of ``design[start_c + x_c] @ weights``; None if every cell has a weight of its own.
     """
 
     cards: Mapping[Any, int]

@@ -1,10 +1,10 @@
 """How many parameters of a log-linear model can be told apart: the rank of its statistics.
 
-Weights that move the expected statistics in no direction leave the law as it is. The number of parameters is therefore
-the dimension of the span of the statistics a_x, less the constant that the normaliser takes: the rank of their
-covariance under any law that is positive everywhere. On a face of the marginal polytope it is smaller, because the
-statistics vary less there (Fienberg and Rinaldo 2012): with |F| positive cells, the saturated model has |F| - 1
-parameters left, and the degrees of freedom are the difference of the two.
+Weights that move the expected statistics in no direction leave the distribution as it is. The number of parameters is
+therefore the dimension of the span of the statistics a_x, less the constant that the normaliser takes: the rank of
+their covariance under any distribution that is positive everywhere. On a face of the marginal polytope it is smaller,
+because the statistics vary less there (Fienberg and Rinaldo 2012): with |F| positive cells, the saturated model has |F|
+- 1 parameters left, and the degrees of freedom are the difference of the two.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def rank(polytope: MarginalPolytope, support: Flags | None = None) -> int:
     """Dimension of the statistics over the joint states whose cluster cells are all in the support (default: all).
 
     Tables mu on the support that agree on the separators form a space V; the statistics map it to a space of dimension
-    rank([agreement; moments]) - rank(agreement), one more than that of the laws among them.
+    rank([agreement; moments]) - rank(agreement), one more than that of the distributions among them.
     """
     from scipy import sparse
 
@@ -104,7 +104,7 @@ def matrix_rank(matrix: Any) -> int:
 
 
 def covariance_rank(covariance: Floats) -> int:
-    """Rank of the covariance (weights, weights) of the statistics under a law, scaled to correlations.
+    """Rank of the covariance (weights, weights) of the statistics under a distribution, scaled to correlations.
 
     For models too large for `rank`. Statistics that do not vary count as zero. Eigenvalues carry the squares of the
     singular values, so their tolerance is the square root of rounding.

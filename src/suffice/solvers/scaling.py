@@ -106,7 +106,8 @@ def ipf(scaler: Scaler, control: Control, *, watch: bool = False, problem: str =
             if "mark" in memory:
                 memory["sweeps_left"] = sweeps_left(after.gap, memory["mark"], WATCH, control.tolerance)
             memory["mark"] = after.gap
-            # Above 0 the mean log-likelihood is that of no law, and there is no maximum that others could find.
+            # Above 0 the mean log-likelihood is that of no distribution, and there is no maximum that others could
+            # find.
             memory["slow"] = memory.get("sweeps_left", 0.0) > PATIENCE and after.objective <= 0.0
         return replace(after, memory={**after.memory, **memory})
 
@@ -143,8 +144,8 @@ def gis(
     `lower`, times `units`, in any state; with blocks, index arrays that are scaled one after another, one for each.
     slack: also scale what the features lack of their total, as a feature of its own; it is folded into the weights, so
     that no model has to know it. The weight of a feature that was only observed at its least value has no maximum: it
-    falls until the tolerance is met, and stays as it is where the law allows no other value. Every iteration asks for
-    log Z anew, so the law is always normalised.
+    falls until the tolerance is met, and stays as it is where the distribution allows no other value. Every iteration
+    asks for log Z anew, so the distribution is always normalised.
     """
     targets = np.asarray(observed, dtype=np.float64)
     shift = np.zeros_like(targets) if lower is None else np.asarray(lower, dtype=np.float64)

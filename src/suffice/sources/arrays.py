@@ -22,9 +22,9 @@ SPAN = 65_536
 def array_column(name: Hashable, values: object, start: int = 0) -> Column:
     """A column from a NumPy array, a list, or anything that NumPy reads as one value a row."""
     if isinstance(values, np.ma.MaskedArray):
-        gaps = np.ma.getmaskarray(values)
+        missing = np.ma.getmaskarray(values)
         if values.dtype.kind in "biuf" and values.ndim == 1:
-            return NumberColumn(name, values.data, gaps, start)
+            return NumberColumn(name, values.data, missing, start)
         values = values.tolist()
     if not isinstance(values, np.ndarray) and hasattr(values, "__array__"):
         values = np.asarray(values)
@@ -63,14 +63,14 @@ def _from_list(name: Hashable, values: Sequence[Any], start: int) -> Column:
 
 
 class NumberColumn(Column):
-    """A NumPy array of truth values, whole numbers or floats; `gaps` marks the rows without a value."""
+    """A NumPy array of truth values, whole numbers or floats; `missing` marks the rows without a value."""
 
     def __init__(
-        self, name: Hashable, values: NDArray[Any], gaps: NDArray[np.bool_] | None = None, start: int = 0
+        self, name: Hashable, values: NDArray[Any], missing: NDArray[np.bool_] | None = None, start: int = 0
     ) -> None:
         """Keep the array."""
         self.name, self.start, self.values = name, start, values
-        self.gaps = gaps if gaps is not None and gaps.any() else None
+        self.missing = missing if missing is not None and missing.any() else None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -83,35 +83,35 @@ class NumberColumn(Column):
     def code(self) -> Coded:
         """Truth values and small ranges of whole numbers without sorting."""
         if self.values.dtype.kind == "b":
-            return _with_gaps(np.ascontiguousarray(self.values).view(np.uint8), (False, True), self.gaps)
+            return _with_missing(np.ascontiguousarray(self.values).view(np.uint8), (False, True), self.missing)
         if self.values.dtype.kind == "f":
             return self._code_floats()
-        if self.gaps is None and self.values.dtype.char == "B" and len(self.values):
+        if self.missing is None and self.values.dtype.char == "B" and len(self.values):
             high = int(np.maximum.reduce(self.values))
             if high < 0xFF:  # As below, for most columns of codes.
                 return Coded(self.values, range(high + 1))
-        return _code_integers(self.values, self.gaps)
+        return _code_integers(self.values, self.missing)
 
     def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
         """Small whole numbers, where the states are 0, 1, 2, ..."""
-        return self.values if variable.counts_up and self.gaps is None and self.values.dtype.char == "B" else None
+        return self.values if variable.counts_up and self.missing is None and self.values.dtype.char == "B" else None
 
     def _code_floats(self) -> Coded:
-        """Floats that are whole numbers (often integers that a gap has widened) are coded as such."""
+        """Floats that are whole numbers (often integers that a missing value has widened) are coded as such."""
         with np.errstate(over="ignore"):
             values = self.values.astype(np.float64, copy=False)
-        gaps = np.isnan(values) if self.gaps is None else self.gaps | np.isnan(values)
-        filled = np.where(gaps, 0.0, values)
+        missing = np.isnan(values) if self.missing is None else self.missing | np.isnan(values)
+        filled = np.where(missing, 0.0, values)
         if np.abs(filled).max(initial=0.0) < 2**53 and np.array_equal(whole := filled.astype(np.int64), filled):
-            coded = _code_integers(whole, gaps)
+            coded = _code_integers(whole, missing)
             return Coded(coded.indices, [float(label) for label in coded.labels])  # type: ignore[arg-type]
-        return _code_sorted(filled, gaps)
+        return _code_sorted(filled, missing)
 
     def floats(self, rows: slice) -> Floats:
         """As float64."""
         with np.errstate(over="ignore"):  # Wider floats beyond float64, which are refused as infinite.
             values = self.values[rows].astype(np.float64, copy=False)
-        return values if self.gaps is None else np.where(self.gaps[rows], np.nan, values)
+        return values if self.missing is None else np.where(self.missing[rows], np.nan, values)
 
 
 class TimeColumn(Column):
@@ -132,8 +132,8 @@ class TimeColumn(Column):
 
     def code(self) -> Coded:
         """Sorted by time."""
-        gaps = np.isnat(self.values)
-        coded = _code_sorted(np.where(gaps, 0, self.values.view(np.int64)), gaps)
+        missing = np.isnat(self.values)
+        coded = _code_sorted(np.where(missing, 0, self.values.view(np.int64)), missing)
         return Coded(coded.indices, list(np.array(coded.labels, dtype=np.int64).view(self.values.dtype)))
 
     def floats(self, rows: slice) -> Floats:
@@ -156,16 +156,16 @@ def plain_time(value: Any) -> Any:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _with_gaps(indices: Codes, labels: Sequence[Hashable], gaps: NDArray[np.bool_] | None) -> Coded:
-    """Mark the gaps with the index after the last label."""
-    if gaps is None or not gaps.any():
+def _with_missing(indices: Codes, labels: Sequence[Hashable], missing: NDArray[np.bool_] | None) -> Coded:
+    """Mark the missing values with the index after the last label."""
+    if missing is None or not missing.any():
         return Coded(indices, labels)
     marked = indices.astype(code_dtype(len(labels)))
-    marked[gaps] = len(labels)
+    marked[missing] = len(labels)
     return Coded(marked, labels)
 
 
-def _code_integers(values: NDArray[Any], gaps: NDArray[np.bool_] | None) -> Coded:
+def _code_integers(values: NDArray[Any], missing: NDArray[np.bool_] | None) -> Coded:
     """Whole numbers: by distance from the smallest if the span is small, else sorted."""
     if len(values) == 0:
         return Coded(np.empty(0, np.uint8), ())
@@ -174,22 +174,22 @@ def _code_integers(values: NDArray[Any], gaps: NDArray[np.bool_] | None) -> Code
         low = 0
     span = high - low + 1
     if span > max(256, min(SPAN, len(values))):
-        return _code_sorted(values, gaps)
+        return _code_sorted(values, missing)
     dtype = code_dtype(span)
     if low == 0 and values.dtype == dtype:
-        return _with_gaps(values, range(low, high + 1), gaps)
+        return _with_missing(values, range(low, high + 1), missing)
     indices = np.empty(len(values), dtype)
     for block in blocks(len(values)):
         # Differences are below `span`, so wrapping around 2**64 does no harm to the largest unsigned numbers.
         indices[block] = values[block].astype(np.int64) - np.int64(low if low < 2**63 else low - 2**64)
-    return _with_gaps(indices, range(low, high + 1), gaps)
+    return _with_missing(indices, range(low, high + 1), missing)
 
 
-def _code_sorted(values: NDArray[Any], gaps: NDArray[np.bool_] | None) -> Coded:
+def _code_sorted(values: NDArray[Any], missing: NDArray[np.bool_] | None) -> Coded:
     """Numbers of any kind, by sorting or, when there are many, by pyarrow's hash table."""
     if len(values) >= MANY_ROWS:
         import pyarrow as pa
 
-        return code_arrow_dictionary(pa.array(values, mask=gaps).dictionary_encode())
+        return code_arrow_dictionary(pa.array(values, mask=missing).dictionary_encode())
     labels, indices = np.unique(values, return_inverse=True)
-    return _with_gaps(indices.astype(code_dtype(len(labels))), labels.tolist(), gaps)
+    return _with_missing(indices.astype(code_dtype(len(labels))), labels.tolist(), missing)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.domain import Variable, is_gap, state_key
+from suffice.domain import Variable, is_missing, state_key
 from suffice.errors import DataError
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.columns import Coded, Column, code_arrow_dictionary
@@ -63,9 +63,9 @@ class ArrowColumn(Column):
     def _plain(self) -> NumberColumn:
         """Numbers as NumPy."""
         array = self._whole
-        gaps = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         filled = array.fill_null(False if str(array.type) == "bool" else 0) if array.null_count else array
-        return NumberColumn(self.name, filled.to_numpy(zero_copy_only=False), gaps, self.start)
+        return NumberColumn(self.name, filled.to_numpy(zero_copy_only=False), missing, self.start)
 
     def code(self) -> Coded:
         """Dictionaries as they are; text and dates by Arrow's hash table; numbers as NumPy does."""
@@ -103,9 +103,9 @@ class ArrowColumn(Column):
         return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, values) if array.null_count else values
 
     def _no_numbers(self, array: pa.Array, start: int) -> Floats:
-        """Only gaps may stand in a column of text that is read as numbers."""
+        """Only missing values may stand in a column of text that is read as numbers."""
         for row, value in enumerate(array.to_pylist()):
-            if not is_gap(value):
+            if not is_missing(value):
                 raise self.not_a_number(value, start + row)
         return np.full(len(array), np.nan)
 
@@ -141,11 +141,11 @@ def variable_of(name: Hashable, type_: pa.DataType) -> Variable:
 
 
 def category(name: Hashable, labels: list[Any]) -> Variable:
-    """A categorical variable; a gap among the categories is left out, a repeated one kept once."""
+    """A categorical variable; a missing value among the categories is left out, a repeated one kept once."""
     if set(map(type, labels)) == {str} and len(set(labels)) == len(labels):
         return Variable.discrete(name, labels, "category")
     distinct: dict[Hashable, Any] = {}
     for label in labels:
-        if not is_gap(label):
+        if not is_missing(label):
             distinct.setdefault(state_key(label), label)
     return Variable.discrete(name, distinct.values(), "category")

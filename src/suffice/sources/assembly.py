@@ -42,7 +42,7 @@ def assemble(
 
 
 def check_numbers(variable: Variable, values: Floats, start: int) -> None:
-    """Raise if a number is infinite or, in a count variable, not one of 0, 1, 2, ...; NaN is a gap."""
+    """Raise if a number is infinite or, in a count variable, not one of 0, 1, 2, ...; NaN is a missing value."""
     # A finite sum has only finite terms, and costs less than looking at each.
     with np.errstate(over="ignore", invalid="ignore"):
         finite = bool(np.isfinite(values.sum()))
@@ -50,7 +50,7 @@ def check_numbers(variable: Variable, values: Floats, start: int) -> None:
         row = int(infinite.argmax())
         raise DataError(
             f"Column {variable.name!r} holds {float(values[row])!r} (row {start + row}); expected finite numbers. "
-            "Correct the value, or leave it out as a gap (NaN)."
+            "Correct the value, or leave it out as a missing value (NaN)."
         )
     if variable.kind == "count":
         wrong = (values < 0) | (values != np.floor(values)) & ~np.isnan(values)

@@ -38,10 +38,11 @@ Progress = Callable[[int, int | None], None]
 class Batch:
     """Some rows, coded.
 
-    `codes` (discrete, rows) is C-contiguous uint8, uint16 or uint32; the code ``card`` of a variable is a gap. `reals`
-    (real, rows) is float64 and holds real and count variables; NaN is a gap. `weights` is (rows,) or None. `start` is
-    the number of the first row, from 0. `domain` has the states filled in; in data that is read once they are the
-    states seen so far. `complete` says that no code is a gap; where it is false, that is not known yet.
+    `codes` (discrete, rows) is C-contiguous uint8, uint16 or uint32; the code ``card`` of a variable is a missing
+    value. `reals` (real, rows) is float64 and holds real and count variables; NaN is a missing value. `weights` is
+    (rows,) or None. `start` is the number of the first row, from 0. `domain` has the states filled in; in data that is
+    read once they are the states seen so far. `complete` says that no code is a missing value; where it is false, that
+    is not known yet.
     """
 
     domain: Domain
@@ -149,11 +150,11 @@ class Source(ABC):
         return inferred if declared is None or inferred.kind == "discrete" else declared
 
     def infer_integers(self, domain: Domain, names: Iterable[Hashable]) -> Domain:
-        """The domain in which float columns that hold whole numbers and gaps alone are columns of whole numbers.
+        """The domain in which floats that are whole numbers and missing values alone are columns of whole numbers.
 
-        Many tables have no whole numbers with gaps and widen them to floats. `names` are the columns to look at: those
-        whose kind, or whose states, nobody declared. Columns without gaps stay as they are, and so do those of data
-        that can be read only once and of Spark, by whose types whole numbers may have gaps.
+        Many tables have no whole numbers with missing values and widen them to floats. `names` are the columns to look
+        at: those whose kind, or whose states, nobody declared. Columns without missing values stay as they are, and so
+        do those of data that can be read only once and of Spark, by whose types whole numbers may have missing values.
         """
         floats = [name for name in names if domain[name].kind == "real" or self._infer(name).kind == "real"]
         self.integer_columns |= self._integer_columns(floats)
@@ -162,7 +163,7 @@ class Source(ABC):
         return Domain(Variable(v.name, "discrete") if v.name in self.integer_columns else v for v in domain.variables)
 
     def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """Those of some float columns that hold whole numbers and gaps alone."""
+        """Those of some float columns that hold whole numbers and missing values alone."""
         return frozenset()
 
     def batches(self, domain: Domain) -> Iterator[Batch]:

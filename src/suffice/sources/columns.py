@@ -29,7 +29,7 @@ _FEW_LABELS = 8
 
 
 def code_dtype(card: int) -> type[np.unsignedinteger[Any]]:
-    """The narrowest type that holds the codes 0 to card - 1 and the gap, card."""
+    """The narrowest type that holds the codes 0 to card - 1 and the missing value, card."""
     return np.uint8 if card <= 0xFF else np.uint16 if card <= 0xFFFF else np.uint32
 
 
@@ -40,7 +40,7 @@ def blocks(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class Coded:
-    """Dictionary form: row i holds ``labels[indices[i]]``; the index ``len(labels)`` is a gap.
+    """Dictionary form: row i holds ``labels[indices[i]]``; the index ``len(labels)`` is a missing value.
 
     Labels may lack a row, and two of them may be the same state.
     """
@@ -91,12 +91,12 @@ class Column(ABC):
 
     @abstractmethod
     def floats(self, rows: slice) -> Floats:
-        """Some rows as float64, NaN for a gap; text is an error."""
+        """Some rows as float64, NaN for a missing value; text is an error."""
 
     def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
         """All rows as they stand, if each of them below the card is the code of that state; None if they are not.
 
-        What is at or above the card may be a gap or no state at all.
+        What is at or above the card may be a missing value or no state at all.
         """
         return None
 
@@ -118,7 +118,7 @@ class Column(ABC):
 
 
 class WholeNumbers:
-    """Whether the floats of a column are whole numbers and gaps: integers that a gap has widened.
+    """Whether the floats of a column are whole numbers and missing values: integers that a missing value has widened.
 
     Told block by block; `undecided` is false from the first value that is not whole on.
     """
@@ -126,24 +126,24 @@ class WholeNumbers:
     def __init__(self) -> None:
         """Nothing read yet."""
         self.undecided = True
-        self._gap = self._value = False
+        self._missing = self._value = False
 
     def read(self, values: Floats) -> None:
         """Some more rows."""
-        gaps = np.isnan(values)
-        whole = gaps | (values == np.floor(values)) & (np.abs(values) < 2**53)
+        missing = np.isnan(values)
+        whole = missing | (values == np.floor(values)) & (np.abs(values) < 2**53)
         self.undecided = bool(whole.all())
-        self._gap |= bool(gaps.any())
-        self._value |= not gaps.all()
+        self._missing |= bool(missing.any())
+        self._value |= not missing.all()
 
     @property
     def found(self) -> bool:
-        """Whether there was a gap, a value, and no value that is not whole."""
-        return self.undecided and self._gap and self._value
+        """Whether there was a missing value, a value, and no value that is not whole."""
+        return self.undecided and self._missing and self._value
 
 
 def holds_whole_numbers(column: Column) -> bool:
-    """Whether a column of numbers holds whole numbers and gaps alone; most other columns are told by a few rows."""
+    """Whether a column holds whole numbers and missing values alone; most other columns are told by a few rows."""
     whole = WholeNumbers()
     for block in blocks(len(column)):
         whole.read(column.floats(block))

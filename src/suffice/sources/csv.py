@@ -2,9 +2,9 @@
 
 The states of a column are those that ``pandas.read_csv`` would give: whole numbers, ``True``/``False``, else text; a
 column of numbers that are not all whole is real, and its states, where it is declared discrete, are floats; an empty
-field and the usual words (``NA``, ``NaN``, ``None``) are gaps. Whole numbers with gaps stay whole numbers. Declared
-states decide for themselves: their text is looked up first, so ``"1"`` or ``"None"`` may be declared as text, and 1 as
-a number.
+field and the usual words (``NA``, ``NaN``, ``None``) are missing values. Whole numbers with missing values stay whole
+numbers. Declared states decide for themselves: their text is looked up first, so ``"1"`` or ``"None"`` may be declared
+as text, and 1 as a number.
 
 Neither kinds nor states depend on the order of blocks or files. The kind of a column that is not declared is inferred
 from all of its fields, or from the first block if that holds text. A column that is declared discrete without states is
@@ -29,7 +29,16 @@ from suffice.sources.base import Answer, Batch, Progress
 from suffice.sources.columns import Coded
 from suffice.sources.files import reading
 from suffice.sources.stream import Chunk, StreamSource
-from suffice.sources.texts import GAPS, MISFIT, TextType, common_type, declared_label, is_number, label_of, type_of
+from suffice.sources.texts import (
+    MISFIT,
+    MISSING_TEXTS,
+    TextType,
+    common_type,
+    declared_label,
+    is_number,
+    label_of,
+    type_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +210,7 @@ def _open(path: str, types: Mapping[Hashable, Any] | None) -> Any:
     options = csv.ConvertOptions(
         column_types=types,
         include_columns=None if types is None else list(types),
-        null_values=sorted(GAPS),
+        null_values=sorted(MISSING_TEXTS),
         strings_can_be_null=False,
     )
     return csv.open_csv(
@@ -256,7 +265,7 @@ def _check_numbers(path: str, numbers: Sequence[Hashable], start: int) -> None:
         for name in numbers:
             column = ArrowColumn(name, batch.column(name), row)
             coded = column.code()
-            wrong = [not (str(text) in GAPS or is_number(str(text))) for text in coded.labels]
+            wrong = [not (str(text) in MISSING_TEXTS or is_number(str(text))) for text in coded.labels]
             for index in np.flatnonzero(wrong):
                 raise column.not_a_number(coded.labels[int(index)], int(np.argmax(coded.indices == index)))
         row += batch.num_rows

@@ -52,8 +52,8 @@ def _masked_column(name: Hashable, series: pd.Series, start: int) -> Column:
     kind = {"b": "bool", "f": "float64"}.get(series.dtype.kind, series.dtype.name.lower())
     if hasattr(series, "sparse") and series.dtype.name.startswith("Sparse"):
         return array_column(name, np.asarray(series), start)
-    gaps = series.isna().to_numpy()
-    return NumberColumn(name, series.to_numpy(dtype=kind, na_value=False if kind == "bool" else 0), gaps, start)
+    missing = series.isna().to_numpy()
+    return NumberColumn(name, series.to_numpy(dtype=kind, na_value=False if kind == "bool" else 0), missing, start)
 
 
 class PandasValues(Column):
@@ -114,16 +114,16 @@ class PandasCategory(PandasValues):
         return ObjectColumn(self.name, list(self._values[rows]), self.start + rows.start).floats(slice(0, None))
 
     def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
-        """The codes that pandas keeps, where the states are the categories; a gap, -1, is then the largest code."""
+        """The codes that pandas keeps, where the states are the categories; a missing value, -1, is the largest."""
         codes = self._values.codes
         return codes.view(np.uint8) if codes.dtype.char == "b" and variable.lists(self._labels) else None
 
 
 def _from_signed(codes: NDArray[Any], labels: list[Any]) -> Coded:
-    """Codes in which -1 is a gap."""
+    """Codes in which -1 is a missing value."""
     dtype = code_dtype(len(labels))
     if len(codes) == 0 or codes.min() >= 0:
-        # Without a gap signed and unsigned codes of one width are the same bytes.
+        # Without a missing value signed and unsigned codes of one width are the same bytes.
         return Coded(codes.view(dtype) if codes.itemsize == np.dtype(dtype).itemsize else codes.astype(dtype), labels)
     return Coded(np.where(codes < 0, len(labels), codes).astype(dtype), labels)
 
@@ -141,10 +141,10 @@ def polars_column(name: Hashable, series: pl.Series, start: int = 0) -> Column:
     if isinstance(dtype, pl.Enum | pl.Categorical):
         return PolarsCategory(name, series, start)
     if dtype.is_float():
-        return NumberColumn(name, series.to_numpy(), _polars_gaps(series), start)
+        return NumberColumn(name, series.to_numpy(), _polars_missing(series), start)
     if dtype.is_integer() or dtype == pl.Boolean:
         filled = series.fill_null(False if dtype == pl.Boolean else 0) if series.null_count() else series
-        return NumberColumn(name, filled.to_numpy(), _polars_gaps(series), start)
+        return NumberColumn(name, filled.to_numpy(), _polars_missing(series), start)
     if dtype == pl.Object:
         return ObjectColumn(name, series.to_list(), start)
     if dtype.is_nested():
@@ -163,7 +163,7 @@ def polars_variable(name: Hashable, dtype: pl.DataType) -> Variable:
     return Variable(name, "real" if dtype.is_float() or dtype.is_decimal() or dtype == pl.Null else "discrete")
 
 
-def _polars_gaps(series: pl.Series) -> NDArray[np.bool_] | None:
+def _polars_missing(series: pl.Series) -> NDArray[np.bool_] | None:
     return series.is_null().to_numpy() if series.null_count() else None
 
 

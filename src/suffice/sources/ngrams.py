@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from suffice.answers import CountTable
 from suffice.array_types import Codes, Floats, Ints
-from suffice.domain import Domain, Origin, Variable, is_gap, sort_states, state_key
+from suffice.domain import Domain, Origin, Variable, is_missing, sort_states, state_key
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.kernels.ngrams import CodedPart, count_parts, count_windows, windows, with_ends
 from suffice.kernels.words import WordNumbers
@@ -174,8 +174,10 @@ def _listed(item: Any, split: Callable[[Any], Iterable[Hashable]] | None, number
     states = list(item if split is None else split(item))
     if not states:
         raise DataError(f"Sequence {number} of the iterator is empty; each sequence needs at least one step.")
-    if any(map(is_gap, states)):
-        raise MissingValueError(f"Sequence {number} of the iterator holds a gap; a Markov chain needs every state.")
+    if any(map(is_missing, states)):
+        raise MissingValueError(
+            f"Sequence {number} of the iterator holds a missing value; a Markov chain needs every state."
+        )
     return states
 
 

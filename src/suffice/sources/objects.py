@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.domain import Variable, as_python, is_gap, state_key
+from suffice.domain import Variable, as_python, is_missing, state_key
 from suffice.errors import DataError
 from suffice.sources.columns import MANY_ROWS, Coded, Column, code_arrow_dictionary, code_dtype
 
-_GAP_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
+_MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _TRUTHS = (bool, np.bool_)
 _WHOLES = (int, np.integer)
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
@@ -43,22 +43,22 @@ class ObjectColumn(Column):
 
     @property
     def _is_text_array(self) -> bool:
-        """Whether the values are a NumPy array of text of a fixed width, which has no gaps."""
+        """Whether the values are a NumPy array of text of a fixed width, which has no missing values."""
         return isinstance(self._given, np.ndarray) and self._given.dtype.kind == "U"
 
     @cached_property
     def types(self) -> frozenset[type]:
-        """Types of the values, without those that only stand for gaps."""
+        """Types of the values, without those that only stand for missing values."""
         if self._is_text_array:
             return frozenset({str} if len(self) else ())
-        types = {kind for kind in set(map(type, self.values)) if kind.__name__ not in _GAP_TYPES}
-        if float in types and all(is_gap(value) for value in self.values if type(value) is float):
+        types = {kind for kind in set(map(type, self.values)) if kind.__name__ not in _MISSING_TYPES}
+        if float in types and all(is_missing(value) for value in self.values if type(value) is float):
             types.remove(float)
         return frozenset(types)
 
     def infer(self) -> Variable:
         """Numbers of which one is not whole by type are real; anything else is discrete."""
-        if isinstance(next((value for value in self._given if not is_gap(value)), None), str):
+        if isinstance(next((value for value in self._given if not is_missing(value)), None), str):
             return self.discrete()
         numbers = all(issubclass(kind, _NUMBERS) and not issubclass(kind, _TRUTHS) for kind in self.types)
         return self.real() if numbers and any(not issubclass(kind, _WHOLES) for kind in self.types) else self.discrete()
@@ -111,11 +111,11 @@ class ObjectColumn(Column):
         values = self._given[rows]
         if not all(issubclass(kind, (*_NUMBERS, *_TRUTHS)) for kind in self.types):
             for row, value in enumerate(values):
-                if not isinstance(value, (*_NUMBERS, *_TRUTHS)) and not is_gap(value):
+                if not isinstance(value, (*_NUMBERS, *_TRUTHS)) and not is_missing(value):
                     raise self.not_a_number(value, (rows.start or 0) + row)
         try:
             with np.errstate(over="ignore"):  # Wider floats beyond float64, which are refused as infinite.
-                return np.array([np.nan if is_gap(value) else value for value in values], dtype=np.float64)
+                return np.array([np.nan if is_missing(value) else value for value in values], dtype=np.float64)
         except OverflowError:
             raise self._too_large(values, rows.start or 0) from None
 
@@ -137,7 +137,7 @@ def _identities(objects: NDArray[np.object_]) -> NDArray[np.intp]:
 
 
 def code_texts(values: Sequence[Any]) -> Coded:
-    """Text and gaps by pyarrow's hash table."""
+    """Text and missing values by pyarrow's hash table."""
     import pyarrow as pa
 
     return code_arrow_dictionary(pa.array(values, type=pa.large_string(), from_pandas=True).dictionary_encode())
@@ -158,7 +158,7 @@ def _code_text_array(values: NDArray[np.str_]) -> Coded:
 def _code_by_value(values: Sequence[Any]) -> Coded:
     """By Python's own hash: only for types in which equal values are the same state."""
     distinct = dict.fromkeys(values)
-    labels = [value for value in distinct if not is_gap(value)]
+    labels = [value for value in distinct if not is_missing(value)]
     codes = dict.fromkeys(distinct, len(labels)) | {label: code for code, label in enumerate(labels)}
     indices = np.fromiter(map(codes.__getitem__, values), code_dtype(len(labels)), len(values))
     return Coded(indices, [as_python(label) for label in labels])
@@ -170,7 +170,7 @@ def _code_by_key(values: Sequence[Any]) -> Coded:
     labels: list[Hashable] = []
     signed = np.empty(len(values), np.int64)
     for row, value in enumerate(values):
-        if is_gap(value):
+        if is_missing(value):
             signed[row] = -1
             continue
         key = state_key(value)

@@ -39,7 +39,7 @@ class ParquetSource(StreamSource):
         return [(file.schema_arrow, file.metadata.num_rows) for file in opened]
 
     def _types(self, name: Hashable) -> dict[str, Any]:
-        """The type of a column by file; without the files that lack it or hold only gaps, unless all do."""
+        """The type of a column by file; without the files that lack it or hold only missing values, unless all do."""
         import pyarrow.types as types
 
         footers = zip(self._files, self._footers, strict=True)
@@ -49,8 +49,8 @@ class ParquetSource(StreamSource):
     def _infer(self, name: Hashable) -> Variable:
         """By the types in all files, so that their order does not matter.
 
-        A column that is whole in some files and float in others is discrete if all its values are whole (often a gap
-        has widened them), else real; a column that is text anywhere is discrete.
+        A column that is whole in some files and float in others is discrete if all its values are whole (often a
+        missing value has widened them), else real; a column that is text anywhere is discrete.
         """
         import pyarrow.types as types
 
@@ -68,7 +68,7 @@ class ParquetSource(StreamSource):
         return Variable(name, "real" if len(floats) == len(by_file) else "discrete")
 
     def _all_whole(self, name: Hashable, files: Sequence[str]) -> bool:
-        """Whether the floats of a column are whole numbers of 64 bits or gaps; reads the column."""
+        """Whether the floats of a column are whole numbers of 64 bits or missing values; reads the column."""
         self.passes += 1
         chunks = (chunk for path in files for chunk in arrow_chunks(_batches(path, [name]), [name], path))
         values = (chunk.columns[name].floats(slice(0, chunk.rows)) for chunk in chunks)
@@ -89,8 +89,8 @@ def _as_whole(column: Column, rows: int) -> Column:
     if column.infer().kind != "real":
         return column
     values = column.floats(slice(0, rows))
-    gaps = np.isnan(values)
-    return NumberColumn(column.name, np.where(gaps, 0, values).astype(np.int64), gaps, column.start)
+    missing = np.isnan(values)
+    return NumberColumn(column.name, np.where(missing, 0, values).astype(np.int64), missing, column.start)
 
 
 def _open(path: str, texts: Sequence[Hashable] = ()) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Ints
-from suffice.domain import Variable, is_gap
+from suffice.domain import Variable, is_missing
 from suffice.errors import DataError, shortened
 from suffice.sources.opening import any_column
 from suffice.sources.sequence_tables import concatenated, has_names, read_steps, type_of_columns, values_of
@@ -180,7 +180,7 @@ def _plain_array(values: list[Any]) -> NDArray[Any]:
         return array if array.dtype.kind in "biuf" else _objects(values)
     if float in types and all(issubclass(kind, numbers) or kind.__name__ in _MISSING for kind in types - {bool}):
         if bool not in types:
-            return np.array([np.nan if is_gap(value) else value for value in values], dtype=np.float64)
+            return np.array([np.nan if is_missing(value) else value for value in values], dtype=np.float64)
     return _objects(values)
 
 

@@ -245,7 +245,7 @@ def type_of_columns(columns: list[Column]) -> Variable | None:
 def values_of(column: Column) -> NDArray[Any]:
     """The values of a column: numbers as they are, anything else as objects; NaN or None where one is missing."""
     plain = getattr(column, "values", None)
-    if isinstance(plain, np.ndarray) and plain.dtype.kind in "biuf" and getattr(column, "gaps", None) is None:
+    if isinstance(plain, np.ndarray) and plain.dtype.kind in "biuf" and getattr(column, "missing", None) is None:
         return plain
     if column.infer().kind == "real":
         return column.floats(slice(0, len(column)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Domain, Variable, is_gap, sort_states, state_key
+from suffice.domain import Domain, Variable, is_missing, sort_states, state_key
 from suffice.kernels.coding import remap
 from suffice.sources.arrays import plain_time
 from suffice.sources.columns import Coded, Codes, blocks, code_dtype
@@ -48,7 +48,7 @@ def resolve_states(variable: Variable, coded: Coded, start: int = 0) -> Variable
     if not np.count_nonzero(unknown):
         return variable
     unknown &= coded.occurs
-    unknown &= [not is_gap(label) for label in coded.labels]
+    unknown &= [not is_missing(label) for label in coded.labels]
     if not unknown.any():
         return variable
     if variable.origin == "declared":
@@ -81,20 +81,20 @@ class Translation:
 
     def __init__(self, variable: Variable, coded: Coded) -> None:
         """Look every label up once."""
-        self._gap = variable.card
+        self._missing = variable.card
         self._indices = coded.indices
         self._same = _in_order(variable, coded)
         if not self._same:
             codes = places(variable, coded.labels)
-            self._table = np.where(codes < 0, self._gap, codes).astype(code_dtype(self._gap))
-            self._same = len(codes) == self._gap and np.array_equal(codes, np.arange(self._gap))
+            self._table = np.where(codes < 0, self._missing, codes).astype(code_dtype(self._missing))
+            self._same = len(codes) == self._missing and np.array_equal(codes, np.arange(self._missing))
 
     def write(self, rows: slice, out: Codes) -> None:
         """Codes of some rows into `out` (rows,)."""
         if self._same:
             out[:] = self._indices[rows]
         else:
-            remap(self._indices[rows], self._table, self._gap, out=out)
+            remap(self._indices[rows], self._table, self._missing, out=out)
 
 
 class Growing:

@@ -55,8 +55,8 @@ def summarize_source(
 ) -> Summary:
     """The answers to some statistics from one pass over a source.
 
-    Gaps in counts, moments and sums are errors (``missing="raise"``), or each statistic uses the rows in which its own
-    variables are complete (``"available"``). Patterns keep their gaps.
+    Missing values in counts, moments and sums are errors (``missing="raise"``), or each statistic uses the rows in
+    which its own variables are complete (``"available"``). Patterns keep their missing values.
     """
     task = Tally(tuple(statistics), missing)
     names = dict.fromkeys(chain.from_iterable([statistic.columns for statistic in statistics]))
@@ -95,7 +95,7 @@ def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "rai
         check_kinds(statistic, batch.domain)
     rows = _WeightedRows.of(batch)
     if missing == "raise" and (rows.at_real or not rows.complete_codes):
-        rows.refuse_gaps({name for key in statistics if type(key) is not Patterns for name in key.columns})
+        rows.refuse_missing({name for key in statistics if type(key) is not Patterns for name in key.columns})
     if rows.size and len(counts) == len(statistics) and (together := _counts_together(rows, counts)) is not None:
         return Summary(batch.domain, together, batch.rows, total_weight(batch.weights, batch.rows))
     answers: dict[Statistic, Answer] = {}
@@ -135,7 +135,7 @@ def check_kinds(statistic: Statistic, domain: Domain) -> None:
 
 
 class _WeightedRows:
-    """The rows of a batch that carry weight, with what is known about their gaps."""
+    """The rows of a batch that carry weight, with what is known about their missing values."""
 
     def __init__(self, batch: Batch, kept: NDArray[np.intp] | None) -> None:
         self.domain = batch.domain
@@ -148,7 +148,7 @@ class _WeightedRows:
         #: Discrete variables in order.
         self.names = batch.discrete
         self.at_real = {name: row for row, name in enumerate(batch.real)}
-        self._gaps: dict[Hashable, NDArray[np.bool_] | None] = {}
+        self._missing: dict[Hashable, NDArray[np.bool_] | None] = {}
         if batch.complete:
             self.complete_codes = True
 
@@ -162,9 +162,9 @@ class _WeightedRows:
         """The number of a row in the data."""
         return self.start + (row if self.kept is None else int(self.kept[row]))
 
-    def gaps(self, name: Hashable) -> NDArray[np.bool_] | None:
+    def missing(self, name: Hashable) -> NDArray[np.bool_] | None:
         """Which rows lack a value, or None where none does."""
-        if name not in self._gaps:
+        if name not in self._missing:
             if name in self.at_code:
                 row, card = self.at_code[name], self.domain[name].card
                 missing = self.codes[row] == card if self.size and self._highest[row] == card else None
@@ -174,8 +174,8 @@ class _WeightedRows:
                 with np.errstate(over="ignore", invalid="ignore"):
                     suspect = math.isnan(values.sum())
                 missing = np.isnan(values) if suspect and np.isnan(values).any() else None
-            self._gaps[name] = missing
-        return self._gaps[name]
+            self._missing[name] = missing
+        return self._missing[name]
 
     @cached_property
     def at_code(self) -> dict[Hashable, int]:
@@ -189,25 +189,25 @@ class _WeightedRows:
 
     @cached_property
     def complete_codes(self) -> bool:
-        """Whether no discrete variable has a gap."""
+        """Whether no discrete variable has a missing value."""
         cards = self.domain.shape(self.names)
         return not self.size or all(map(operator.lt, self._highest, cards))
 
     def complete(self, names: Sequence[Hashable]) -> NDArray[np.intp] | None:
         """The rows in which all of some variables have a value, or None for all rows."""
-        incomplete = [gaps for gaps in map(self.gaps, names) if gaps is not None]
+        incomplete = [missing for missing in map(self.missing, names) if missing is not None]
         return np.flatnonzero(~np.logical_or.reduce(incomplete)) if incomplete else None
 
-    def refuse_gaps(self, names: set[Hashable]) -> None:
-        """Raise for the first variable of the domain that has gaps."""
+    def refuse_missing(self, names: set[Hashable]) -> None:
+        """Raise for the first variable of the domain that has missing values."""
         for name in self.at_real if self.complete_codes else self.domain:
-            gaps = self.gaps(name) if name in names else None
-            if gaps is not None:
-                count, row = int(gaps.sum()), self.number(int(gaps.argmax()))
+            missing = self.missing(name) if name in names else None
+            if missing is not None:
+                count, row = int(missing.sum()), self.number(int(missing.argmax()))
                 raise MissingValueError(
-                    f"Column {name!r} has {count} gap{'s' * (count > 1)} among the rows {self.number(0)} to "
+                    f"Column {name!r} has {count} missing value{'s' * (count > 1)} among the rows {self.number(0)} to "
                     f"{self.number(self.size - 1)}, the first in row {row}; a value is needed in every row. Fill the "
-                    "gaps, or leave those rows out."
+                    "missing values, or leave those rows out."
                 )
 
     def numbers(self, statistic: Statistic) -> tuple[Floats, Floats | None, NDArray[np.intp] | None]:
@@ -238,7 +238,7 @@ _planned = lru_cache(maxsize=64)(plan_counts)
 
 
 def _counts_together(rows: _WeightedRows, statistics: Sequence[Counts]) -> FamilyCounts | None:
-    """All tables in one array, where there are no gaps, no weights, and few cells; else None."""
+    """All tables in one array, where there are no missing values, no weights, and few cells; else None."""
     if rows.weights is not None or not rows.complete_codes:
         return None
     cards = rows.domain.shape(rows.names)
@@ -257,13 +257,13 @@ def _counts_together(rows: _WeightedRows, statistics: Sequence[Counts]) -> Famil
 def _counts(rows: _WeightedRows, statistics: Sequence[Counts]) -> dict[Statistic, Answer]:
     """Dense tables together through one plan, those that would be larger than the rows warrant one by one.
 
-    A variable with gaps is counted with one more state, which is then cut off.
+    A variable with missing values is counted with one more state, which is then cut off.
     """
     names = rows.names
     states = rows.domain.shape(names)
     cards = states
     if not rows.complete_codes:
-        cards = tuple([card + (rows.gaps(name) is not None) for name, card in zip(names, states, strict=True)])
+        cards = tuple([card + (rows.missing(name) is not None) for name, card in zip(names, states, strict=True)])
     asked = tuple([key.variables for key in statistics])
     dense, others = _families(names, cards, asked, max(DENSE_CELLS, rows.size))
     answers: dict[Statistic, Answer] = {}
@@ -359,7 +359,7 @@ def _sums(rows: _WeightedRows, statistic: Sums) -> TermSums:
 
 
 def _patterns(rows: _WeightedRows, statistic: Patterns) -> PatternTable:
-    """Codes as int32 with -1 for a gap; with a real variable among them, all as float64 with NaN."""
+    """Codes as int32 with -1 for a missing value; with a real variable among them, all as float64 with NaN."""
     names = statistic.variables
     if all(name in rows.at_code for name in names):
         codes = np.ascontiguousarray(rows.codes[[rows.at_code[name] for name in names]])
@@ -368,7 +368,7 @@ def _patterns(rows: _WeightedRows, statistic: Patterns) -> PatternTable:
         distinct = distinct.astype(np.int32)
         if not (distinct == cards).any():
             return PatternTable(distinct, weights.astype(np.float64))
-        # Gaps come first among the rows of a table, and last among codes.
+        # Missing values come first among the rows of a table, and last among codes.
         return PatternTable.of(np.where(distinct == cards, np.int32(-1), distinct), weights)
     values = np.empty((len(names), rows.size))
     for row, name in enumerate(names):

@@ -10,8 +10,8 @@ from suffice.domain import Variable
 
 TextType = Literal["whole", "truth", "number", "text", "empty"]
 
-#: The words that stand for a gap unless they are declared as states; the same as those of pandas.
-GAPS = frozenset(
+#: The words that stand for a missing value unless they are declared as states; the same as those of pandas.
+MISSING_TEXTS = frozenset(
     {
         *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
         *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -28,11 +28,11 @@ _IS_WHOLE, _IS_NUMBER = re.compile(_WHOLE), re.compile(_NUMBER)
 
 
 def type_of(texts: Any) -> TextType:
-    """What all of some texts, an Arrow array, are; gaps are left out."""
+    """What all of some texts, an Arrow array, are; missing values are left out."""
     import pyarrow as pa
     import pyarrow.compute as compute
 
-    held = texts.filter(compute.invert(compute.is_in(texts, pa.array(sorted(GAPS)))))
+    held = texts.filter(compute.invert(compute.is_in(texts, pa.array(sorted(MISSING_TEXTS)))))
     if len(held) == 0:
         return "empty"
     if compute.all(compute.is_in(held, pa.array(list(_TRUTH)))).as_py():
@@ -57,11 +57,11 @@ def is_number(text: str) -> bool:
 
 
 def label_of(type_: TextType, text: str) -> Any:
-    """The label of a text in a column of some type: None for a gap, `MISFIT` for a text of another type.
+    """The label of a text in a column of some type: None for a missing value, `MISFIT` for a text of another type.
 
     Python raises ValueError for a whole number of thousands of digits.
     """
-    if text in GAPS:
+    if text in MISSING_TEXTS:
         return None
     if type_ == "text":
         return text
@@ -73,7 +73,7 @@ def label_of(type_: TextType, text: str) -> Any:
 
 
 def declared_label(variable: Variable, text: str) -> Any:
-    """The declared state that a text stands for; else a gap, or the text, which is then unknown."""
+    """The declared state that a text stands for; else a missing value, or the text, which is then unknown."""
     if variable.find(text) is not None:
         return text
     for convert in (int, float, _TRUTH.__getitem__, datetime.datetime.fromisoformat, datetime.date.fromisoformat):
@@ -83,4 +83,4 @@ def declared_label(variable: Variable, text: str) -> Any:
             continue
         if variable.find(label) is not None:
             return label
-    return None if text in GAPS else text
+    return None if text in MISSING_TEXTS else text

@@ -73,7 +73,7 @@ def _sections(report: Report, portrait: Portrait, explorer: Explorer) -> list[st
     try:
         variables, silence = list(portrait.variables()), ""
     except SufficeError as error:
-        variables, silence = [], f"The laws of single variables are not shown: {error}"
+        variables, silence = [], f"The distributions of single variables are not shown: {error}"
     foot = "Made by suffice. This file is complete: it loads nothing and sends nothing."
     return [
         *(_top(report, portrait.graph), _warnings(report), _figures(report)),
@@ -173,22 +173,22 @@ def _graph(graph: Graph | None, linked: bool) -> str:
 def _variables(variables: list[VariableDistribution], silence: str, explorer: Explorer) -> str:
     """The distribution of each variable as bars; with an explorer each state is a button."""
     if not variables:
-        return _section("laws", "Variables", note=silence) if silence else ""
+        return _section("distributions", "Variables", note=silence) if silence else ""
     live = explorer.data is not None
     cards = "".join(_card(index, one, live) for index, one in enumerate(variables))
     if not live:
-        return _section("laws", "Variables", f'<div class="cards">{cards}</div>', note=explorer.reason)
+        return _section("distributions", "Variables", f'<div class="cards">{cards}</div>', note=explorer.reason)
     bar = (
         '<div class="evidence"><p id="verdict" role="status" aria-live="polite">Exploring needs JavaScript.</p>'
         '<div id="chips"></div><button type="button" id="clear" hidden>Clear all</button>'
         '<label class="filter">Find <input id="filter" type="search" placeholder="name of a variable"></label></div>'
     )
     note = (
-        "Choose a state to set it as evidence, and choose it again to retract it. All other laws are then exact "
-        "posteriors, computed in this page on the junction tree of the model."
+        "Choose a state to set it as evidence, and choose it again to retract it. All other distributions are then "
+        "exact posteriors, computed in this page on the junction tree of the model."
     )
     inside = f'<div id="explorer">{bar}<div class="cards">{cards}</div></div>'
-    return _section("laws", "Variables", inside, note=note)
+    return _section("distributions", "Variables", inside, note=note)
 
 
 def _card(index: int, variable: VariableDistribution, live: bool) -> str:

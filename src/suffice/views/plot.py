@@ -147,7 +147,7 @@ def posterior(model: Estimator, *, node: Hashable = None, level: float = 0.95, a
     """Posterior intervals of the parameters, with maximum likelihood, MAP and posterior mean upon them.
 
     Args:
-        model: a law or a network that was fitted with a prior; or a regression, with Wald intervals.
+        model: a distribution or a network that was fitted with a prior; or a regression, with Wald intervals.
         node: of a network, the node whose table is shown; all of them by default.
         level: the share of the posterior inside of the intervals.
         ax: the Axes to draw on.
@@ -199,7 +199,7 @@ def mle_vs_map(
     """How maximum likelihood, MAP and posterior mean approach one another as the number of rows grows.
 
     Args:
-        model: a law or a network that was fitted with a prior.
+        model: a distribution or a network that was fitted with a prior.
         parameter: its name, as `posterior` writes it; by default the one that the prior moves most.
         node: of a network, the node whose table is meant.
         data: rows whose beginnings are fitted; by default as many rows as asked for with the same frequencies.
@@ -256,8 +256,8 @@ def _beginning(data: Any, size: int) -> Any:
 def likelihood_surface(model: Estimator, *, points: int = 41, ax: Axes | None = None) -> Axes:
     """The log-likelihood (sum over rows, less its maximum) around the estimate of a model with two parameters.
 
-    A law of two parameters, such as `Normal` or `Gamma`, or a Markov network with two features. The contours lie 1, 2,
-    3 and 4 standard deviations away: at -k²/2.
+    A distribution of two parameters, such as `Normal` or `Gamma`, or a Markov network with two features. The contours
+    lie 1, 2, 3 and 4 standard deviations away: at -k²/2.
     """
     likelihood, weight = _two_parameters(model.portrait()), model.report_.weight
     names, centre = likelihood.names, likelihood.estimate
@@ -306,8 +306,8 @@ def _two_parameters(portrait: Portrait) -> Likelihood:
     if likelihood is None or not likelihood.statistics == len(likelihood.names) == 2:
         count = "none" if likelihood is None else likelihood.statistics
         raise OptionError(
-            f"A likelihood surface needs a model of two statistics; this {portrait.title} has {count}. Laws such "
-            "as Normal and Gamma have two, and Markov networks with two features."
+            f"A likelihood surface needs a model of two statistics; this {portrait.title} has {count}. Distributions "
+            "such as Normal and Gamma have two, and Markov networks with two features."
         )
     return likelihood
 

@@ -241,5 +241,5 @@ def test_gaps_in_the_family_of_a_count_say_what_to_do() -> None:
     model = sf.BayesianNetwork([("x", "t")], nodes={"t": sf.GLM("poisson")})
     with pytest.raises(sf.OptionError, match="'t' has missing values or is hidden"):
         model.fit(rows)
-    with pytest.raises(sf.MissingValueError, match="'t' has 1 gap"):
+    with pytest.raises(sf.MissingValueError, match="'t' has 1 missing value"):
         sf.BayesianNetwork([("x", "t")], nodes={"t": sf.GLM("poisson")}, missing="raise").fit(rows)

@@ -106,7 +106,7 @@ def test_errors_come_each_time() -> None:
         (np.array([0, 1, 2] * 60 + [0] * 20, np.uint8), UnknownStateError, "holds 2"),
         (np.array([0, -1] * 100), UnknownStateError, "holds -1"),
         (np.array([0.0, 0.5] * 100), UnknownStateError, "holds 0.5"),
-        (np.array([0.0, np.nan] * 100), MissingValueError, "100 gaps"),
+        (np.array([0.0, np.nan] * 100), MissingValueError, "100 missing values"),
         (np.zeros(199, np.uint8), DataError, "199"),
     ],
 )

@@ -49,7 +49,7 @@ def test_whole_numbers_that_a_gap_made_floats_are_states(form: str, tmp_path: Pa
     np.testing.assert_array_equal(net.table("b").values, expected.table("b").values)
     assert net.report_.log_likelihood == expected.report_.log_likelihood
     (note,) = (note for note in net.report_.warnings if "whole numbers" in note)
-    assert note.startswith("'a' holds whole numbers and gaps: read as states.")
+    assert note.startswith("'a' holds whole numbers and missing values: read as states.")
     assert not any("whole numbers" in note for note in expected.report_.warnings)
 
 

@@ -56,7 +56,7 @@ def test_summarising_leaves_the_network_as_it_was() -> None:
 
 
 def test_a_network_that_takes_no_gaps_refuses_to_summarise_them() -> None:
-    with pytest.raises(MissingValueError, match="gap"):
+    with pytest.raises(MissingValueError, match="missing value"):
         sf.summarize(network(missing="raise"), GAPPY)
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, optimize, sparse, special
 
 import suffice as sf
-from suffice.models.glm.cumulative import CumulativeLaw, CumulativeProblem, log_between
+from suffice.models.glm.cumulative import CumulativeDistribution, CumulativeProblem, log_between
 from suffice.models.glm.links import LINKS
 
 RNG = np.random.default_rng(3)
@@ -75,7 +75,7 @@ def test_gradient_information_and_products_are_those_of_differences(link: str) -
     from suffice.models.glm.design import DesignRows
     from suffice.models.glm.input import RowsInMemory
 
-    law: Any = CumulativeLaw(LINKS[link])
+    law: Any = CumulativeDistribution(LINKS[link])
     block = design.block(DesignRows(X), y.astype(float), weights, 0.2 * X[:, 0])
     problem = CumulativeProblem(RowsInMemory(block), design.layout, law, classes=4)
     at = np.array([-0.7, 0.3, 1.3, 0.5, -0.1, 0.9])
@@ -465,7 +465,7 @@ def test_far_tails_keep_their_digits() -> None:
             assert found == pytest.approx(np.log(sum(parts)) + peak, rel=1e-9), (link, below)
     assert log_between(LINKS["probit"], np.array([1.0]), np.array([1.0]))[0] == -np.inf
     for link in LOWER:  # Ends that touch, or nearly, are outside the model, with slopes that are numbers.
-        value, slopes, second = CumulativeLaw(LINKS[link])(np.array([0.0, 0.0]), np.array([0.0, -1e-200]))
+        value, slopes, second = CumulativeDistribution(LINKS[link])(np.array([0.0, 0.0]), np.array([0.0, -1e-200]))
         np.testing.assert_array_equal(value, -np.inf)
         assert np.isfinite([*slopes, *second]).all()
 

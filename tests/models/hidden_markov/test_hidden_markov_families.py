@@ -109,7 +109,7 @@ def test_a_law_that_cannot_be_learned_is_kept_and_flagged() -> None:
     states = [0] * 15 + [1] * 15
     with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
         model = sf.HiddenMarkovModel(2, sf.Gamma(), variance_floor=0.0).fit([x], states=[states])
-    assert any("law of state 0 was left as it was" in note for note in model.report_.warnings)
+    assert any("distribution of state 0 was left as it was" in note for note in model.report_.warnings)
     assert model.emissions_[1].shape_ == pytest.approx(stats.gamma.fit(x[15:], floc=0)[0], rel=1e-6)
 
 
@@ -186,7 +186,7 @@ def test_states_emit_proportions(tmp_path: Path) -> None:
 def test_wrong_proportions_are_named() -> None:
     with pytest.raises(sf.DataError, match=r"Step 1 holds .* add up to one"):
         sf.HiddenMarkovModel(2, sf.Dirichlet()).fit([[[0.5, 0.5], [0.5, 0.6]]])
-    with pytest.raises(sf.DataError, match="Step 0 has a gap in some"):
+    with pytest.raises(sf.DataError, match="Step 0 has a missing value in some"):
         sf.HiddenMarkovModel(2, sf.Dirichlet()).fit([np.array([[0.5, np.nan], [0.4, 0.6]])])
     rows = np.array([[0.5, 0.5], [np.nan, np.nan], [0.4, 0.6], [0.3, 0.7]])
     whole = sf.HiddenMarkovModel(1, sf.Dirichlet()).fit([rows])

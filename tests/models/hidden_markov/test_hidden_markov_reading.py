@@ -230,11 +230,16 @@ PAIRS = np.random.default_rng(0).normal(size=(30, 2))
 @pytest.mark.parametrize(
     ("law", "options", "data", "words"),
     [
-        (sf.Normal(), {"emissions": [0, 3]}, STEPS, "expected a normal law of 1 column"),
-        (sf.MultivariateNormal(), {"emissions": [([0, 0], 1), ([1, 2, 3], 1)]}, PAIRS, "normal law of 2 columns"),
+        (sf.Normal(), {"emissions": [0, 3]}, STEPS, "expected a normal distribution of 1 column"),
+        (
+            sf.MultivariateNormal(),
+            {"emissions": [([0, 0], 1), ([1, 2, 3], 1)]},
+            PAIRS,
+            "normal distribution of 2 columns",
+        ),
         (sf.Poisson(), {"emissions": [sf.Poisson(1.0), sf.Normal(0, 1)]}, [1, 2, 0], "expected parameters of Poisson"),
         (sf.Categorical(), {"emissions": [["a"], ["b"]]}, list("abab"), "expected probabilities of shape"),
-        ([sf.Normal(), sf.Normal()], {"emissions": [3, 4]}, PAIRS, "expected 2 laws for each state"),
+        ([sf.Normal(), sf.Normal()], {"emissions": [3, 4]}, PAIRS, "expected 2 distributions for each state"),
         (sf.Normal(), {"emissions": [(0, 1e-12), (3, 1.0)]}, STEPS, "below the floor, which is 1e-06"),
         (sf.Gamma(), {"emissions": [(1e12, 1.0), (3, 1.0)]}, np.abs(STEPS), "narrower than its floor"),
         (
@@ -247,7 +252,7 @@ PAIRS = np.random.default_rng(0).normal(size=(30, 2))
             sf.MultivariateNormal(),
             {"covariance": "spherical", "emissions": [([0, 0], [1, 2])] * 2},
             PAIRS,
-            "different variances of one law",
+            "different variances of one distribution",
         ),
         (sf.Normal(), {"covariance": "tied", "emissions": [(0, 1), (0, 2)]}, STEPS, "different covariances"),
     ],
@@ -260,9 +265,9 @@ def test_wrong_start_values_are_named(law: Any, options: dict[str, Any], data: A
 @pytest.mark.parametrize(
     ("law", "data", "words"),
     [
-        (sf.Normal(), [[np.nan, np.nan]], "The observations hold gaps alone"),
-        (sf.Gamma(), [[np.nan, np.nan]], "gaps alone"),
-        (sf.MultivariateNormal(), [np.array([[1, np.nan], [2, np.nan]])], "Column 1 holds gaps alone"),
+        (sf.Normal(), [[np.nan, np.nan]], "The observations hold missing values alone"),
+        (sf.Gamma(), [[np.nan, np.nan]], "missing values alone"),
+        (sf.MultivariateNormal(), [np.array([[1, np.nan], [2, np.nan]])], "Column 1 holds missing values alone"),
         (sf.Normal(), pd.DataFrame({"temp": ["x", "y"]}), r"Column 'temp' holds 'x' \(str\)"),
         (sf.Normal(), [["1", "2"]], r"'1' \(str\)"),
         (sf.Normal(), [[1 + 2j, 3]], "complex"),

@@ -148,7 +148,7 @@ IMPOSSIBLE = {("A", "B"): NEAR, ("B", "C"): NEAR, ("C", "A"): NEAR[::-1]}
 
 
 def test_margins_that_belong_to_no_law_are_refused_or_named() -> None:
-    with pytest.raises(sf.EstimateError, match=r"No joint (law|distribution) has the observed margins"):
+    with pytest.raises(sf.EstimateError, match=r"No joint distribution has the observed margins"):
         sf.MarkovNetwork(PAIRS).fit(IMPOSSIBLE)
     with pytest.warns(sf.SufficeWarning) as caught:
         mrf = sf.MarkovNetwork(PAIRS, on_inconsistent="warn", max_iter=50).fit(IMPOSSIBLE)
@@ -167,7 +167,7 @@ def test_margins_that_belong_to_no_law_are_refused_or_named() -> None:
 
 def test_a_log_likelihood_above_zero_is_never_reported() -> None:
     network = sf.MarkovNetwork(PAIRS, check_existence=False, max_iter=300)
-    with pytest.warns(sf.ConvergenceWarning), pytest.raises(sf.EstimateError, match=r"No joint (law|distribution)"):
+    with pytest.warns(sf.ConvergenceWarning), pytest.raises(sf.EstimateError, match=r"No joint distribution"):
         network.fit(IMPOSSIBLE)
     with pytest.warns(sf.SufficeWarning):
         mrf = sf.MarkovNetwork(PAIRS, check_existence=False, on_inconsistent="warn", max_iter=300).fit(IMPOSSIBLE)

@@ -291,7 +291,7 @@ def test_predictions_from_whole_rows_are_exact(sampled: Any) -> None:
     found, exact, rows = sampled
     few = {name: values[:50] for name, values in rows.items()}
     np.testing.assert_allclose(found.predict_proba(few, (1, 2)), exact.predict_proba(few, (1, 2)), atol=1e-12)
-    with pytest.raises(sf.SizeError, match="have gaps"):
+    with pytest.raises(sf.SizeError, match="have missing values"):
         found.predict_proba({name: values for name, values in few.items() if name != (0, 0)}, (1, 2))
 
 
@@ -355,9 +355,9 @@ def test_sampling_options_that_make_no_sense(wrong: dict[str, Any]) -> None:
 def test_gaps_and_a_laplace_prior_are_refused() -> None:
     rows, _ = ising_rows(50)
     gap = {**rows, (2, 3): [None, *rows[(2, 3)][1:]]}
-    with pytest.raises(sf.MissingValueError, match=r"\(2, 3\) has a gap in row 0"):
+    with pytest.raises(sf.MissingValueError, match=r"\(2, 3\) has a missing value in row 0"):
         sf.MarkovNetwork.ising(EDGES, solver="sml", missing="raise").fit(gap)
-    with pytest.raises(sf.MissingValueError, match=r"\(2, 3\) has a gap in row 0"):
+    with pytest.raises(sf.MissingValueError, match=r"\(2, 3\) has a missing value in row 0"):
         sf.MarkovNetwork.ising(EDGES, solver="pseudolikelihood").fit(gap)
     with pytest.raises(sf.OptionError, match="'pseudolikelihood'"):
         sf.MarkovNetwork.ising(EDGES, solver="sml", prior=sf.Laplace(scale=1.0)).fit(rows)

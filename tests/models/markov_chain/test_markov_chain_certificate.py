@@ -55,9 +55,9 @@ def softened(law: Any, share: float = 0.4) -> Any:
 
 
 CASES: list[tuple[dict[str, Any], str, float]] = [
-    ({}, "maximum_likelihood_law", 0.0),
-    ({"prior": 0.5}, "dirichlet_law", 0.5),
-    ({"prior": 3.0, "estimate": "map"}, "dirichlet_law", 2.0),
+    ({}, "maximum_likelihood_distribution", 0.0),
+    ({"prior": 0.5}, "dirichlet_distribution", 0.5),
+    ({"prior": 3.0, "estimate": "map"}, "dirichlet_distribution", 2.0),
 ]
 
 
@@ -89,8 +89,8 @@ def test_a_table_of_priors_is_measured_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert (good.bound, good.exists) == (True, True)
     assert good.value_gap is not None
     assert good.value_gap < 1e-13
-    right = rows.table_law
-    monkeypatch.setattr(solving, "table_law", lambda *a, **k: softened(right(*a, **k)))
+    right = rows.table_distribution
+    monkeypatch.setattr(solving, "table_distribution", lambda *a, **k: softened(right(*a, **k)))
     with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
         bad = sf.MarkovChain(prior=prior, states=list("abc")).fit(TEXTS)
     lost = 0.0
@@ -105,13 +105,13 @@ def test_a_table_of_priors_is_measured_too(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_rows_beyond_one_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probabilities that add up to more than one have a higher likelihood than any law: the gap is that of the law."""
-    right = rows.maximum_likelihood_law
+    right = rows.maximum_likelihood_distribution
 
     def heavy(*args: Any, **options: Any) -> Any:
         law = right(*args, **options)
         return replace(law, log_p=tuple(values + np.log(1.2) for values in law.log_p))
 
-    monkeypatch.setattr(solving, "maximum_likelihood_law", heavy)
+    monkeypatch.setattr(solving, "maximum_likelihood_distribution", heavy)
     with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
         certificate = sf.MarkovChain().fit(TEXTS).report_.certificate
     assert certificate.moment_gap > 0.1

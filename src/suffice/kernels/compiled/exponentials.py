@@ -72,10 +72,10 @@ def exponentials(w: Floats, ends: Words) -> Any:
 
 @fused
 def normal_potentials(x: Floats, means: Floats, factors: Floats, constants: Floats, out: Floats, shift: Floats) -> None:
-    """``exp(constant + sum_d factor (x - mean)^2)`` of each law, divided by the largest of the step.
+    """``exp(constant + sum_d factor (x - mean)^2)`` of each distribution, divided by the largest of the step.
 
     x (n, d), means and factors (K * d,), constants (K,), out (n * K,); the logs taken out go to shift (n,). Steps lie
-    side by side on the way, as laws are few.
+    side by side on the way, as distributions are few.
     """
     size, columns, n = np.uint64(len(constants)), np.uint64(x.shape[1]), np.uint64(len(x))
     logs, column, top = np.empty(size * _SIDE), np.zeros(columns * _SIDE), np.empty(_SIDE)

@@ -1,4 +1,4 @@
-"""Compiled loops of row laws."""
+"""Compiled loops of row distributions."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
 from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.structure import Parents
-from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, Names, RowLaws, check_possible, read_evidence
+from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, Names, RowDistributions, check_possible, read_evidence
 from suffice.records import record
 from suffice.table import Table
 
@@ -181,8 +181,8 @@ class NetworkFitted:
         if infer.kind != "normal":
             others = [name for name, node in self.nodes.items() if not node.linear]
             raise OptionError(
-                f"The nodes {listing(others)} are not linear-Gaussian, so the network is no joint normal law. query "
-                "gives tables, and mixtures of normal laws."
+                f"The nodes {listing(others)} are not linear-Gaussian, so the network is no joint normal distribution. "
+                "query gives tables, and mixtures of normal distributions."
             )
         joint: JointGaussian = infer.joint
         return joint.condition(read_evidence(infer.domain, given).values) if given else joint
@@ -221,7 +221,7 @@ class NetworkFitted:
         infer = self.inference
         seen = Domain(variable for variable in infer.domain.variables if variable.name not in self.hidden)
 
-        def work(codes: Columns, n: int) -> RowLaws:
+        def work(codes: Columns, n: int) -> RowDistributions:
             return infer.log_likelihood(codes, n, threads=threads), np.ones(n, dtype=bool)
 
         return _over_batches(work, rows, seen, columns, ())
@@ -236,9 +236,9 @@ class NetworkFitted:
         infer = self.inference
         others = Domain(variable for variable in infer.domain.variables if variable.name != target)
 
-        def work(codes: Columns, n: int) -> RowLaws:
-            laws: RowLaws = infer.predict_rows(codes, n, target, threads=threads)
-            return laws
+        def work(codes: Columns, n: int) -> RowDistributions:
+            distributions: RowDistributions = infer.predict_rows(codes, n, target, threads=threads)
+            return distributions
 
         variable = infer.domain[target]
         shape = (variable.card,) if variable.kind == "discrete" else ()
@@ -262,9 +262,9 @@ class NetworkFitted:
         if real:
             raise OptionError(f"{listing(real)} is real and has no table of probabilities; predict gives its mean.")
 
-        def work(codes: Columns, n: int) -> RowLaws:
-            laws: RowLaws = infer.laws_of_rows(codes, n, names, threads=threads)
-            return laws
+        def work(codes: Columns, n: int) -> RowDistributions:
+            distributions: RowDistributions = infer.distributions_of_rows(codes, n, names, threads=threads)
+            return distributions
 
         return _over_batches(work, data, infer.domain, columns, infer.domain.shape(names))
 
@@ -341,7 +341,7 @@ class NetworkFitted:
 
 
 def _over_batches(
-    work: Callable[[Columns, int], RowLaws],
+    work: Callable[[Columns, int], RowDistributions],
     data: Any,
     domain: Domain,
     columns: Any,
@@ -357,7 +357,7 @@ def _over_batches(
     if not parts:
         return np.empty((0, *shape))
     check_possible(np.concatenate([possible for _, possible in parts]))
-    return np.concatenate([laws for laws, _ in parts])
+    return np.concatenate([distributions for distributions, _ in parts])
 
 
 def _check_cells(domain: Domain, what: str) -> None:

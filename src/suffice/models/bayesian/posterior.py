@@ -154,10 +154,10 @@ def predictive_of_regressions(nodes: Sequence[Any], columns: Columns) -> Floats:
     codes = [node.parent_codes(columns, len(designs[0][1])) for node in nodes]
     total = np.zeros(len(designs[0][1]))
     for number, (node, mine) in enumerate(zip(nodes, codes, strict=True)):
-        laws = node.laws_of_rows(columns)
+        distributions = node.distributions_of_rows(columns)
         for earlier in range(number):
-            laws = laws.after(*designs[earlier], (codes[earlier] == mine).all(axis=1))
-        total += laws.log_density(*designs[number])
+            distributions = distributions.after(*designs[earlier], (codes[earlier] == mine).all(axis=1))
+        total += distributions.log_density(*designs[number])
     return total
 
 

@@ -1,1 +1,1 @@
-"""Expectation and maximisation: what all models with hidden variables or gaps share."""
+"""Expectation and maximisation: what all models with hidden variables or missing values share."""

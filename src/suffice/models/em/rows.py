@@ -22,7 +22,7 @@ Columns = Mapping[Any, NDArray[Any]]
 
 @dataclass(frozen=True)
 class ObservedRows:
-    """The rows of a fit: `columns` (n,) by variable, codes with -1 and numbers with NaN for a gap; `weights` (n,).
+    """The rows of a fit: `columns` (n,) by variable, with -1 (codes) or NaN where missing; `weights` (n,).
 
     Variables of the domain without a column are hidden.
     """

@@ -138,7 +138,7 @@ class GaussianGraphFitted:
         if not given:
             return self.joint.marginal(names)
         values = {name: float(value) for name, value in given.items()}
-        return JointGaussian(with_points(self.joint.condition(values).law, names, values))
+        return JointGaussian(with_points(self.joint.condition(values).distribution, names, values))
 
     def marginal(self, variables: object) -> JointGaussian:
         """The distribution of some nodes, in the order asked."""
@@ -176,7 +176,7 @@ class GaussianGraphFitted:
             for column, name in enumerate(self.nodes):
                 if name in coded:
                     rows[:, column] = coded[name]
-            for pattern in self.joint.law.patterns(rows):
+            for pattern in self.joint.distribution.patterns(rows):
                 means[pattern.rows] = pattern.filled[:, index]
             parts.append(means)
         return np.concatenate(parts)

@@ -17,7 +17,7 @@ from suffice.models.glm.fitted import filled, public_blocks
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import RegressionProblem, deviance_of
 from suffice.models.glm.rows import RegressionData
-from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.models.glm.softmax import SoftmaxDistribution
 from suffice.solvers.information import LEAST_PIVOT, Information
 from suffice.solvers.irls import irls
 
@@ -116,7 +116,7 @@ def null_deviance(end: RowEnd, mean: float) -> float:
 def label_sandwich(data: RegressionData, beta: Floats, information: Information, dropped: tuple[int, ...]) -> Floats:
     """The sandwich of a softmax fit at coefficients (k, m): a row's score is its residual of each class times it."""
     classes = beta.shape[1] + 1
-    law = SoftmaxLaw(classes)
+    law = SoftmaxDistribution(classes)
 
     def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         value, score, _ = law(eta, y)

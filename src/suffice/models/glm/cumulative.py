@@ -56,8 +56,8 @@ def log_between(link: Link, upper: Floats, lower: Floats) -> Floats:
         return np.where(upper > lower, logs, -np.inf)
 
 
-class CumulativeLaw:
-    """The law of one row between its two ends, ``P = F(upper) - F(lower)``; ends at infinity are those of the scale."""
+class CumulativeDistribution:
+    """The distribution of a row between two ends, ``P = F(upper) - F(lower)``; those at infinity are the scale's."""
 
     def __init__(self, link: Link) -> None:
         """Keep the link."""
@@ -111,10 +111,10 @@ class CumulativeProblem(RegressionProblem):
         return self.classes - 1 + self.layout.size
 
     @property
-    def _cumulative(self) -> CumulativeLaw:
-        """The law, which takes two ends in place of eta and y."""
+    def _cumulative(self) -> CumulativeDistribution:
+        """The distribution, which takes two ends in place of eta and y."""
         law: Any = self.law
-        cumulative: CumulativeLaw = law
+        cumulative: CumulativeDistribution = law
         return cumulative
 
     def ends(self, part: RowBlock, theta: Floats, beta: Floats) -> Ends:
@@ -279,5 +279,5 @@ def cumulative_problem(
     penalty: GaussianPenalty | None = None,
 ) -> CumulativeProblem:
     """What solvers see of ordered labels; the penalty has the thresholds first."""
-    law: Any = CumulativeLaw(link)
+    law: Any = CumulativeDistribution(link)
     return CumulativeProblem(rows, layout, law, penalty, classes=classes)

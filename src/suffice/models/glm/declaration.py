@@ -49,12 +49,12 @@ class GLM(Estimator):
     """A generalised linear model: ``E[y | x] = f(intercept + x' coefficients + offset)``, f the inverse of the link.
 
     Args:
-        family: a law (``Poisson()``, ``Normal()``, ``Bernoulli()``, ``Gamma()``, ``NegativeBinomial(size=...)``,
-            ``Categorical()`` for the softmax, ``MultivariateNormal()`` for vectors) or a name: "gaussian", "binomial",
-            "poisson", "gamma", "inverse_gaussian", "negative_binomial", "multinomial", "multivariate_gaussian",
-            "ordinal" (ordered labels, ``P(y <= k) = F(threshold_k - x' coefficients)``). The size of a negative
-            binomial law is estimated unless it is given. Other exponential families of one natural parameter have
-            the natural link.
+        family: a distribution (``Poisson()``, ``Normal()``, ``Bernoulli()``, ``Gamma()``,
+            ``NegativeBinomial(size=...)``, ``Categorical()`` for the softmax, ``MultivariateNormal()`` for vectors) or
+            a name: "gaussian", "binomial", "poisson", "gamma", "inverse_gaussian", "negative_binomial", "multinomial",
+            "multivariate_gaussian", "ordinal" (ordered labels, ``P(y <= k) = F(threshold_k - x' coefficients)``). The
+            size of a negative binomial distribution is estimated unless it is given. Other exponential families of one
+            natural parameter have the natural link.
         link: "identity", "log", "logit", "probit", "cloglog", "loglog", "inverse", "inverse_square", "sqrt"; canonical
             (for the negative binomial log, for ordered labels logit) unless said.
         fit_intercept: whether there is an intercept.
@@ -64,7 +64,7 @@ class GLM(Estimator):
         penalize_intercept: whether the prior speaks of the intercept too.
         solver: "auto", "irls", "lbfgs", "cg", "newton-cg", "sgd", "cd", or another that is registered
             (`suffice.extend.register_solver`).
-        dispersion: "pearson" (default), "ml", or the number where it is known; for laws that have one.
+        dispersion: "pearson" (default), "ml", or the number where it is known; for distributions that have one.
         covariance: of the coefficients: from the "expected" or the "observed" information (of ordered labels always
             the latter), or the "robust" sandwich.
         categorical: names of columns that are factors although they hold numbers, or a dict of their levels in order.
@@ -273,7 +273,7 @@ class GLM(Estimator):
 
     @property
     def size_(self) -> float:
-        """The size of the negative binomial law: given, or estimated; the variance is mean + mean^2 / size."""
+        """The size of the negative binomial distribution: given, or estimated; the variance is mean + mean^2 / size."""
         if self.fitted_.size is None:
             raise NotFittedError(f"The {self.family_name_} family has no size.")
         return float(self.fitted_.size)
@@ -315,7 +315,7 @@ class GLM(Estimator):
     # -- intervals and tests -----------------------------------------------------------------------------------------
 
     def _df(self) -> float | None:
-        """Degrees of freedom of Student's t where the dispersion is estimated; None for the normal law."""
+        """Degrees of freedom of Student's t where the dispersion is estimated; None for the normal distribution."""
         return degrees_of_freedom(self.fitted_, self._fit_options().known_dispersion)
 
     def intervals(self, level: float = 0.95, *, method: str = "wald", X: Any = None, y: Any = None, **rows: Any) -> Any:
@@ -429,7 +429,7 @@ class GLM(Estimator):
         return np.concatenate([rowwise.leverage(self.fitted_, part) for part in parts])
 
     def sample(self, X: Any, random_state: Any = None, *, offset: Any = None, exposure: Any = None) -> Any:
-        """One response for each row, drawn from the fitted law."""
+        """One response for each row, drawn from the fitted distribution."""
         mean = np.asarray(self.predict(X, offset=offset, exposure=exposure))
         return self.fitted_.family_object.draw(self.fitted_, mean, generator(random_state))
 

@@ -255,7 +255,7 @@ class Design(Placed):
 
 @dataclass(frozen=True, eq=False)
 class NamedParameters(Placed):
-    """All parameters of a fit: those that a law has ahead of the coefficients, by name, and those of the design."""
+    """All parameters of a fit: those that a distribution has ahead of the coefficients, and those of the design."""
 
     ahead: tuple[str, ...]
     design: Design
@@ -291,7 +291,7 @@ def pooled_codes(factor: Factor, variable: Variable, codes: Codes, unknown: str)
     """Codes of rows read with their own states as codes of the factor; levels never seen raise or get the last code."""
     seen = [factor.variable.find(state) for state in variable.states]
     levels = np.array([-1 if level is None else level for level in seen], dtype=np.int64)
-    known = np.append(levels, -2)  # The code after the last state is a gap.
+    known = np.append(levels, -2)  # The code after the last state is a missing value.
     places = known[codes]
     strange = np.flatnonzero(places == -1)
     if len(strange):

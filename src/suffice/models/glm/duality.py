@@ -1,7 +1,7 @@
 """How far a penalised fit can be from its optimum, by duality.
 
-A concave log-likelihood L lies below its tangent at any point p, and below the likelihood U of a law that fits every
-row. For every share c from 0 to 1 the objective ``L(b) - R(b)`` is therefore at most
+A concave log-likelihood L lies below its tangent at any point p, and below the likelihood U of a distribution that fits
+every row. For every share c from 0 to 1 the objective ``L(b) - R(b)`` is therefore at most
 
     c (L(p) + L'(p) (b - p)) + (1 - c) U - R(b),
 
@@ -33,7 +33,7 @@ def duality_gap(problem: RegressionProblem, last: Last, penalties: CoefficientPe
     """The most by which the objective could still rise; None where no dual point was found.
 
     `last` has value, slope and information of the problem, which knows the Gaussian prior and not the Laplace one.
-    `best` is the log-likelihood of a law that fits every row, in units of the problem.
+    `best` is the log-likelihood of a distribution that fits every row, in units of the problem.
     """
     gaussian, laplace = penalties.gaussian, penalties.laplace
     if problem.kept is not None or (gaussian is not None and gaussian.precision.ndim == 2):

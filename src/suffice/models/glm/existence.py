@@ -335,7 +335,7 @@ def bends(pair: tuple[str, str], eta: Floats, y: Floats) -> Floats:
         return np.where(y > 0.0, y / eta**2, 0.0) + np.where(y < 1.0, (1.0 - y) / (1.0 - eta) ** 2, 0.0)
     if pair == ("binomial", "log"):
         return np.where(y < 1.0, (1.0 - y) * np.exp(eta) / np.expm1(eta) ** 2, 0.0)
-    return y  # The inverse Gaussian law with the inverse link: eta - y eta^2 / 2.
+    return y  # The inverse Gaussian distribution with the inverse link: eta - y eta^2 / 2.
 
 
 def distance(pair: tuple[str, str], eta: Floats) -> Floats:

@@ -244,10 +244,10 @@ class RowLaw:
 
 
 class StartLaw:
-    """Least squares of the link of means near y: the row law whose one Newton step from zero gives a start."""
+    """Least squares of the link of means near y: the row distribution whose one Newton step from zero gives a start."""
 
     def __init__(self, law: RowLaw, average: float) -> None:
-        """Keep the law and the average of y."""
+        """Keep the distribution and the average of y."""
         self.law = law
         self.average = average
 

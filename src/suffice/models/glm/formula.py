@@ -76,7 +76,7 @@ def matrix_of(specification: Any, X: Any, names: Sequence[str]) -> Floats:
     if names_built != list(names):
         raise DataError(f"The formula gives the columns {names_built}; the fit had {list(names)}.")
     if len(built) != len(frame):
-        raise DataError(f"{len(frame) - len(built)} rows have gaps; a regression needs every value.")
+        raise DataError(f"{len(frame) - len(built)} rows have missing values; a regression needs every value.")
     return np.asarray(built[names_built].to_numpy(dtype=np.float64))
 
 

@@ -366,7 +366,7 @@ def stream_design(
 def _numeric(source: Source, unsure: Sequence[Variable]) -> list[Hashable]:
     """Those columns of whole numbers or text whose states are numbers, by the first batch in which each shows any.
 
-    A first batch may be empty, or hold gaps alone; a column that shows none to the end counts as numbers.
+    A first batch may be empty, or hold missing values alone; a column that shows none to the end counts as numbers.
     """
     numeric, open_names = {v.name: True for v in unsure}, {v.name for v in unsure}
     for batch in source.batches(Domain(unsure)) if unsure else ():
@@ -379,7 +379,7 @@ def _numeric(source: Source, unsure: Sequence[Variable]) -> list[Hashable]:
 
 
 def batch_table(batch: Batch, design: Design) -> DesignRows:
-    """The explanatory columns of a batch; a gap is an error."""
+    """The explanatory columns of a batch; a missing value is an error."""
     reals = np.empty((batch.rows, len(design.reals)))
     for number, name in enumerate(design.reals):
         reals[:, number] = batch.reals[batch.real.index(name)]
@@ -390,7 +390,9 @@ def batch_table(batch: Batch, design: Design) -> DesignRows:
         column_codes = batch.codes[batch.discrete.index(name)]
         if (column_codes == batch.domain[name].card).any():
             row = int(np.argmax(column_codes == batch.domain[name].card))
-            raise MissingValueError(f"Column {name!r} has a gap (row {batch.start + row}); fill it or leave it out.")
+            raise MissingValueError(
+                f"Column {name!r} has a missing value (row {batch.start + row}); fill it or leave it out."
+            )
         codes.append(pooled_codes(factor, batch.domain[name], column_codes, "raise"))
     return DesignRows(reals, tuple(codes))
 

@@ -24,7 +24,7 @@ from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.separation import IN_PLACE, Separation, find_separation, is_small, moved_by, separates
-from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.models.glm.softmax import SoftmaxDistribution
 from suffice.models.glm.solve import Result
 from suffice.solvers.irls import irls
 
@@ -46,7 +46,7 @@ class SoftmaxRegression(IteratedRegression):
 
     def problem(self) -> RegressionProblem:
         """What solvers see."""
-        law = SoftmaxLaw(self.outputs + 1)
+        law = SoftmaxDistribution(self.outputs + 1)
         return RegressionProblem(
             self.data.blocks, self.data.design.layout, law, self.penalties.gaussian, outputs=self.outputs
         )

@@ -28,7 +28,7 @@ from suffice.models.glm.links import find_link
 from suffice.models.glm.priors import ahead_of
 from suffice.models.glm.problem import deviance_of
 from suffice.models.glm.rows import RegressionData
-from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.models.glm.softmax import SoftmaxDistribution
 from suffice.records import fields_of
 from suffice.solvers.penalties import pull_of
 
@@ -186,7 +186,7 @@ def _of_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> Sides:
     layout, m = fitted.design.layout, beta.shape[1]
     direction = None if fitted.direction is None else np.asarray(fitted.design.internal(fitted.direction))
     if fitted.family == "multinomial":
-        labels = SoftmaxLaw(m + 1)
+        labels = SoftmaxDistribution(m + 1)
 
         def softmax_sides(part: RowBlock) -> tuple[Floats, Floats]:
             eta = linear_predictor(layout, part, beta)

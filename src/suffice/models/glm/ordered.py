@@ -157,7 +157,7 @@ class OrderedRegression(IteratedRegression):
     def limit(
         self, problem: RegressionProblem, result: Result, separation: Separation, start: Floats
     ) -> tuple[RegressionProblem, Result]:
-        """The law that the likelihood runs to: ends that the direction moves away leave the fit of the others."""
+        """The limit distribution of the likelihood: ends that the direction moves away leave the fit of the others."""
         if separation.decided is None:
             return problem, result
         rest = self.left_by(problem, separation.decided)

@@ -85,5 +85,5 @@ def _piece(batch: Batch) -> Piece:
     for number, name in enumerate(batch.discrete):
         states = np.empty(batch.domain[name].card + 1, dtype=object)
         states[:-1] = batch.domain[name].states
-        columns[name] = states[batch.codes[number]]  # The code after the last state is a gap: None.
+        columns[name] = states[batch.codes[number]]  # The code after the last state is a missing value: None.
     return columns

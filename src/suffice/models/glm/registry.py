@@ -90,11 +90,11 @@ def declared(given: object) -> Declared:
         size = options.get("size") if known.size is None else known.size
         return Declared(known.family, options.get("states"), known.dispersion, size)
     if not isinstance(given, str):
-        raise OptionError(f"family is {given!r}; expected a law such as Poisson(), or a name.")
+        raise OptionError(f"family is {given!r}; expected a distribution such as Poisson(), or a name.")
     name = given.lower().replace("-", "_").replace(" ", "_")
     name = _OTHER_NAMES.get(name, name)
     if name not in FAMILIES:
-        raise OptionError(f"family is {given!r}; expected a law, or one of {listing(FAMILIES, most=20)}.")
+        raise OptionError(f"family is {given!r}; expected a distribution, or one of {listing(FAMILIES, most=20)}.")
     return Declared(FAMILIES[name])
 
 

@@ -20,7 +20,7 @@ from suffice.sources.states import Translation, resolve_states
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """`y` (n,) or (n, m) as the row laws take it; `trials` (n,) or None; `classes` where y came as labels.
+    """`y` (n,) or (n, m) as the row distributions take it; `trials` (n,) or None; `classes` where y came as labels.
 
     `base` (n,) is a part of the log density of each row that `y` does not tell any more, or None.
     """
@@ -32,14 +32,14 @@ class Response:
 
 
 def numbers(column: Column, what: str = "The response") -> Floats:
-    """A column as numbers without gaps."""
+    """A column as numbers without missing values."""
     values = np.ascontiguousarray(column.floats(slice(0, len(column))), dtype=np.float64)
     check_finite(values, f"{what} {column.name!r}")
     return values
 
 
 def check_finite(values: Floats, what: str, start: int = 0) -> None:
-    """Raise at the first gap or infinity."""
+    """Raise at the first missing value or infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
             return
@@ -48,13 +48,13 @@ def check_finite(values: Floats, what: str, start: int = 0) -> None:
         return
     row = int(np.argmin(good if good.ndim == 1 else good.all(axis=1)))
     raise MissingValueError(
-        f"{what} has a gap or an infinite number (row {start + row}); a regression needs every value. Leave the row "
-        "out, or fill the gap."
+        f"{what} has a missing value or an infinite number (row {start + row}); a regression needs every value. Leave "
+        "the row out, or fill the missing value."
     )
 
 
 def factor_codes(column: Column, declared: Variable | None) -> tuple[Variable, NDArray[Any]]:
-    """States and codes of a discrete column (n,); a gap is an error."""
+    """States and codes of a discrete column (n,); a missing value is an error."""
     variable = declared or column.infer()
     if variable.kind != "discrete":
         variable = Variable(column.name, "discrete")
@@ -65,8 +65,8 @@ def factor_codes(column: Column, declared: Variable | None) -> tuple[Variable, N
     if (codes == settled.card).any():
         row = int(np.argmax(codes == settled.card))
         raise MissingValueError(
-            f"Column {column.name!r} has a gap (row {row}); a regression needs every value. Leave the row out, or "
-            "give gaps a level of their own."
+            f"Column {column.name!r} has a missing value (row {row}); a regression needs every value. Leave the row "
+            "out, or give missing values a level of their own."
         )
     return settled, codes
 

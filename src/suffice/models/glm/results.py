@@ -12,9 +12,9 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.errors import NotFittedError, OptionError, listing
-from suffice.families.matrix_regression_law import MatrixRegressionLaw
+from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
 from suffice.families.multivariate_normal import MultivariateNormal
-from suffice.families.regression_law import RegressionLaw
+from suffice.families.regression_distribution import RegressionDistribution
 from suffice.fitting.report import Report
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def degrees_of_freedom(fitted: GLMFitted, known: float | None) -> float | None:
 def posterior_of(fitted: GLMFitted) -> Any:
     """The exact posterior under a conjugate prior, or Laplace's approximation under a Gaussian one."""
     if fitted.posterior is not None:
-        return (RegressionLaw if fitted.single else MatrixRegressionLaw)(*fitted.posterior)
+        return (RegressionDistribution if fitted.single else MatrixRegressionDistribution)(*fitted.posterior)
     if fitted.precision is None:
         raise NotFittedError("There is no posterior without a Gaussian or conjugate prior; give prior=.")
     return MultivariateNormal(mean=fitted.values.T.ravel(), covariance=fitted.covariance())

@@ -211,8 +211,8 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
     left, frame, specification = model_matrices(formula if y is None else right, X)
     if isinstance(source, MemorySource) and len(frame) != source.rows:
         raise MissingValueError(
-            f"{source.rows - len(frame)} of {source.rows} rows have gaps in the columns of the formula; a regression "
-            "needs every value. Leave these rows out, or fill the gaps."
+            f"{source.rows - len(frame)} of {source.rows} rows have missing values in the columns of the formula; a "
+            "regression needs every value. Leave these rows out, or fill the missing values."
         )
     names = list(frame.columns)
     constant = INTERCEPT in names and coding.constant
@@ -329,7 +329,8 @@ def _maker(
             codes = batch.codes[batch.discrete.index(label.name)]
             if (codes == label.card).any():
                 raise DataError(
-                    f"The response {label.name!r} has a gap (row {batch.start + int(np.argmax(codes == label.card))})."
+                    f"The response {label.name!r} has a missing value (row "
+                    f"{batch.start + int(np.argmax(codes == label.card))})."
                 )
             y = codes.astype(np.float64)
         else:

@@ -63,7 +63,7 @@ def eta_variances(fitted: GLMFitted, table: DesignRows) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Rows with their response under the fitted law; `weights` count rows, `trials` are those of a share."""
+    """Rows with their response under the fitted distribution; `weights` count rows, `trials` are those of a share."""
 
     table: DesignRows
     eta: Floats

@@ -13,8 +13,8 @@ def softmax(eta: Floats) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-class SoftmaxLaw:
-    """Row law of `classes` labels; the last code is the reference, whose linear predictor is 0."""
+class SoftmaxDistribution:
+    """Row distribution of `classes` labels; the last code is the reference, whose linear predictor is 0."""
 
     def __init__(self, classes: int) -> None:
         """Keep their number."""

@@ -1,4 +1,4 @@
-"""Gaussian regressions of vectors: least squares, a matrix-normal posterior with a Wishart law, or normal priors."""
+"""Gaussian regressions of vectors: least squares, a matrix-normal and Wishart posterior, or normal priors."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Hidden Markov models: hidden states that follow a chain, each with a law of what is seen."""
+"""Hidden Markov models: hidden states that follow a chain, each with a distribution of what is seen."""

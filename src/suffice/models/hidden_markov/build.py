@@ -63,7 +63,7 @@ def emission_of(
 
 
 def build_emission(
-    law: Any,
+    distribution: Any,
     settings: EmissionOptions,
     columns: Columns,
     names: Sequence[Any] | None = None,
@@ -77,39 +77,43 @@ def build_emission(
         raise OptionError(
             f"variance_floor is {settings.floor!r}; expected a share of the variance of a column, 0 to 1."
         )
-    law = family_named(law)() if isinstance(law, str) else law
-    kind = kind_for(law, settings, len(columns))
+    distribution = family_named(distribution)() if isinstance(distribution, str) else distribution
+    kind = kind_for(distribution, settings, len(columns))
     if kind is None:
-        if not isinstance(law, Distribution):
-            raise OptionError(f"emission is {law!r}; expected a law such as Categorical(), Normal() or Poisson().")
+        if not isinstance(distribution, Distribution):
+            raise OptionError(
+                f"emission is {distribution!r}; expected a distribution such as Categorical(), Normal() or Poisson()."
+            )
         raise OptionError(
-            f"emission is {law!r}; expected an unfitted exponential family: of one column, or MultivariateNormal() or "
-            "Dirichlet() of several."
+            f"emission is {distribution!r}; expected an unfitted exponential family: of one column, or "
+            "MultivariateNormal() or Dirichlet() of several."
         )
-    return kind.build(law, settings, columns, names, known)
+    return kind.build(distribution, settings, columns, names, known)
 
 
-def _unknown(law: Any) -> bool:
-    """Whether every parameter of a law is to be learned."""
-    options = law.get_params(deep=False)
-    return all(options.get(name) is None for name in law.parameter_names)
+def _unknown(distribution: Any) -> bool:
+    """Whether every parameter of a distribution is to be learned."""
+    options = distribution.get_params(deep=False)
+    return all(options.get(name) is None for name in distribution.parameter_names)
 
 
 def _of_columns(
-    law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+    distribution: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
 ) -> Emission:
-    if isinstance(law, Mapping):
-        if names is None or set(law) != set(names):
+    if isinstance(distribution, Mapping):
+        if names is None or set(distribution) != set(names):
             there = "have no names" if names is None else f"are {listing(names)}"
-            raise DataError(f"emission describes the columns {listing(law)}; those of the data {there}.")
-        laws = [law[name] for name in names]
+            raise DataError(f"emission describes the columns {listing(distribution)}; those of the data {there}.")
+        distributions = [distribution[name] for name in names]
     else:
-        laws = list(law)
-    if len(laws) != len(columns):
-        raise DataError(f"emission has {len(laws)} laws; the data have {len(columns)} observations a step.")
-    parts = known.get("parts", [None] * len(laws))
-    titles = range(len(laws)) if names is None else names
-    rows = enumerate(zip(laws, columns, titles, parts, strict=True))
+        distributions = list(distribution)
+    if len(distributions) != len(columns):
+        raise DataError(
+            f"emission has {len(distributions)} distributions; the data have {len(columns)} observations a step."
+        )
+    parts = known.get("parts", [None] * len(distributions))
+    titles = range(len(distributions)) if names is None else names
+    rows = enumerate(zip(distributions, columns, titles, parts, strict=True))
     built = tuple(
         build_emission(one, settings.of_column(number), [column], [title], part)
         for number, (one, column, title, part) in rows
@@ -118,16 +122,19 @@ def _of_columns(
 
 
 def _categorical(
-    law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+    distribution: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
 ) -> Emission:
-    bernoulli = isinstance(law, Bernoulli)
-    if not _unknown(law):
-        raise OptionError(f"emission is {law!r}, which is given. Give an unfitted law, and start values by emissions=.")
+    bernoulli = isinstance(distribution, Bernoulli)
+    if not _unknown(distribution):
+        raise OptionError(
+            f"emission is {distribution!r}, which is given. Give an unfitted distribution, and start values by "
+            "emissions=."
+        )
     states, origin = known.get("states"), known.get("origin", "declared")
     if states is None:
-        states, origin = _symbols(law, settings, columns)
+        states, origin = _symbols(distribution, settings, columns)
     size = len(states)
-    prior, estimate = settings.of_law(law), settings.estimate_of(law)
+    prior, estimate = settings.of_distribution(distribution), settings.estimate_of(distribution)
     alpha = getattr(prior, "alpha_", None) if bernoulli and not is_number(prior) else None
     if bernoulli and prior is not None and alpha is not None:
         prior = np.array([prior.beta_, prior.alpha_])  # A Beta prior counts successes, then failures.
@@ -135,17 +142,17 @@ def _categorical(
     return CategoricalEmission(settings.size, tuple(states), pseudo, bernoulli, None, origin)
 
 
-def _symbols(law: Any, settings: EmissionOptions, columns: Columns) -> tuple[tuple[Any, ...], Any]:
+def _symbols(distribution: Any, settings: EmissionOptions, columns: Columns) -> tuple[tuple[Any, ...], Any]:
     """The states of a column, and their origin: declared, those of its type, or those seen."""
-    declared = law.get_params(deep=False)["states"]
+    declared = distribution.get_params(deep=False)["states"]
     if declared is not None:
         return tuple(declared), "declared"
     typed = None if settings.variables is None else settings.variables[0]
     _, states = code_states(columns[0], typed, name="observation")
-    if isinstance(law, Bernoulli):
+    if isinstance(distribution, Bernoulli):
         return _two_states(states), "declared"
     if not states:
-        raise DataError("All observations are gaps, so no symbol is known. Give states= to the law.")
+        raise DataError("All observations are missing values, so no symbol is known. Give states= to the distribution.")
     return states, "seen" if typed is None else typed.origin
 
 
@@ -156,17 +163,21 @@ def _two_states(states: tuple[Any, ...]) -> tuple[Any, ...]:
     if all(not isinstance(state, str) and state in (0, 1) for state in states):
         return (0, 1)
     if len(states) != 2:
-        raise DataError(f"A Bernoulli law has two states; the observations are {listing(states)}. Give states=.")
+        raise DataError(
+            f"A Bernoulli distribution has two states; the observations are {listing(states)}. Give states=."
+        )
     return states
 
 
-def _gaussian(law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
-    if not _unknown(law):
+def _gaussian(
+    distribution: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+) -> Emission:
+    if not _unknown(distribution):
         raise OptionError(
-            f"emission is {law!r}; a normal law of hidden states is learned whole. Give start values by emissions=, "
-            "and fixed=['emissions'] to keep them."
+            f"emission is {distribution!r}; a normal distribution of hidden states is learned whole. Give start values "
+            "by emissions=, and fixed=['emissions'] to keep them."
         )
-    scalar = isinstance(law, Normal)
+    scalar = isinstance(distribution, Normal)
     shape = "full" if scalar and settings.covariance != "tied" else settings.covariance
     if known:
         centre, scale = np.asarray(known["centre"]), np.asarray(known["scale"])
@@ -174,34 +185,37 @@ def _gaussian(law: Any, settings: EmissionOptions, columns: Columns, names: Any,
         titles = [None] * len(columns) if names is None else names
         values = [as_reals(column, title) for column, title in zip(columns, titles, strict=True)]
         centre, scale = centre_and_scale(np.stack(values, axis=1), settings.weighted(len(values[0])), names)
-    prior = settings.of_law(law)
+    prior = settings.of_distribution(distribution)
     prior = None if is_number(prior) else prior  # A number counts symbols; a density needs a prior of its own.
     if prior is not None:
         check_prior(prior, len(centre), shape)
-    estimate = settings.density_estimate_of(law)
+    estimate = settings.density_estimate_of(distribution)
     titles = None if names is None else tuple(names)
     return GaussianEmission(settings.size, shape, centre, scale, float(settings.floor), prior, estimate, scalar, titles)
 
 
-def _family(law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
-    prior, title = settings.of_law(law), None if names is None else names[0]
-    own = law.clone()
+def _family(
+    distribution: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+) -> Emission:
+    prior, title = settings.of_distribution(distribution), None if names is None else names[0]
+    own = distribution.clone()
     if prior is not None and not is_number(prior):
-        own.set_params(prior=prior, estimate=settings.density_estimate_of(law))
+        own.set_params(prior=prior, estimate=settings.density_estimate_of(distribution))
     if known:
         return FamilyEmission(settings.size, own, np.asarray(known["unit"]), float(settings.floor), title)
     values = in_range(as_reals(columns[0], title), title)
     seen = values[~np.isnan(values) & (settings.weighted(len(values)) > 0)]
     if not len(seen):
         raise DataError(
-            f"{called(title)}: there are gaps alone, and nothing to learn a law from. Leave the column out."
+            f"{called(title)}: there are missing values alone, and nothing to learn a distribution from. Leave the "
+            "column out."
         )
     return _whole(
-        FamilyEmission(settings.size, own, _rough(law, seen), float(settings.floor), title), columns, settings
+        FamilyEmission(settings.size, own, _rough(distribution, seen), float(settings.floor), title), columns, settings
     )
 
 
-def _rough(law: Any, values: Any) -> Any:
+def _rough(distribution: Any, values: Any) -> Any:
     """Parameters that any distribution of the family may have, for a column in which all values are alike."""
     level = float(np.abs(values).mean()) or 1.0
     rough = {
@@ -211,15 +225,15 @@ def _rough(law: Any, values: Any) -> Any:
         "variance": level**2,
         "probability": 0.5,
     }
-    if isinstance(law, Poisson):
+    if isinstance(distribution, Poisson):
         rough["rate"] = level
-    return np.array([rough.get(name, 1.0) for name in law.parameter_names])
+    return np.array([rough.get(name, 1.0) for name in distribution.parameter_names])
 
 
 def _whole(emission: FamilyEmission, columns: Columns, settings: EmissionOptions) -> FamilyEmission:
-    """With the law of all steps for its units."""
+    """With the distribution of all steps for its units."""
     data = emission.read(columns)
-    one = replace(emission, size=1, law=_plain_law(emission.law))
+    one = replace(emission, size=1, distribution=_plain_distribution(emission.distribution))
     data = data if one._matches == emission._matches else one.read(columns)
     try:
         scaled = one.rescaled(one.statistics(data, settings.weighted(len(data[0]))[:, None], {}))
@@ -228,38 +242,40 @@ def _whole(emission: FamilyEmission, columns: Columns, settings: EmissionOptions
     return replace(emission, unit=as_unit(scaled.unit))
 
 
-def _plain_law(law: Any) -> Any:
-    """The law without its prior, which has no say in the units."""
+def _plain_distribution(distribution: Any) -> Any:
+    """The distribution without its prior, which has no say in the units."""
     return (
-        law.clone().set_params(prior=None, estimate=None)
-        if law.get_params(deep=False).get("prior") is not None
-        else law
+        distribution.clone().set_params(prior=None, estimate=None)
+        if distribution.get_params(deep=False).get("prior") is not None
+        else distribution
     )
 
 
 def _proportions(
-    law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+    distribution: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
 ) -> Emission:
-    """Dirichlet laws of several columns."""
-    own = law.clone()
+    """Dirichlet distributions of several columns."""
+    own = distribution.clone()
     if own.get_params(deep=False)["columns"] is None and names is not None:
         own.set_params(columns=tuple(names))
     if known:
         return FamilyEmission(settings.size, own, np.asarray(known["unit"]), float(settings.floor))
     if len(columns) < 2:
-        raise DataError(f"A Dirichlet law describes two or more columns of proportions; the data have {len(columns)}.")
+        raise DataError(
+            f"A Dirichlet distribution describes two or more columns of proportions; the data have {len(columns)}."
+        )
     rows = read_proportions(columns, names)
     if np.isnan(rows).all():
-        raise DataError("The observations hold gaps alone: there is nothing to learn a law from.")
+        raise DataError("The observations hold missing values alone: there is nothing to learn a distribution from.")
     mass = np.where(np.isnan(rows), 0.0, settings.weighted(len(rows))[:, None])
     mean = (mass * np.nan_to_num(rows)).sum(axis=0) / mass.sum(axis=0)
     return _whole(FamilyEmission(settings.size, own, len(columns) * mean, float(settings.floor)), columns, settings)
 
 
 def _mixture(
-    law: MixtureDistribution, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+    distribution: MixtureDistribution, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
 ) -> Emission:
-    options = law.get_params(deep=False)
+    options = distribution.get_params(deep=False)
     if isinstance(options["components"], tuple):
         raise OptionError("emission is a given mixture; give an unfitted one such as MixtureDistribution(Normal(), 3).")
     count = int(options["n"])
@@ -280,32 +296,45 @@ class _Kind:
     build: Callable[[Any, EmissionOptions, Columns, Any, Mapping[str, Any]], Emission]
 
 
-def _is_family(law: Any, settings: EmissionOptions, width: int) -> bool:
-    return isinstance(law, ExponentialFamily) and not isinstance(law, VectorFamily)
+def _is_family(distribution: Any, settings: EmissionOptions, width: int) -> bool:
+    return isinstance(distribution, ExponentialFamily) and not isinstance(distribution, VectorFamily)
 
 
-def _is_normal(law: Any, settings: EmissionOptions, width: int) -> bool:
-    """Normal laws whose parameters are all learned; those of a known variance are families like others."""
-    return isinstance(law, Normal) and _unknown(law) and not isinstance(settings.of_law(law), Normal)
+def _is_normal(distribution: Any, settings: EmissionOptions, width: int) -> bool:
+    """Normal distributions whose parameters are all learned; those of a known variance are families like others."""
+    return (
+        isinstance(distribution, Normal)
+        and _unknown(distribution)
+        and not isinstance(settings.of_distribution(distribution), Normal)
+    )
 
 
-def _is_of_columns(law: Any, settings: EmissionOptions, width: int) -> bool:
-    """Several laws, or one law of one column for several of them."""
-    return isinstance(law, Mapping | list | tuple) or (width > 1 and not isinstance(law, VectorFamily))
+def _is_of_columns(distribution: Any, settings: EmissionOptions, width: int) -> bool:
+    """Several distributions, or one distribution of one column for several of them."""
+    return isinstance(distribution, Mapping | list | tuple) or (
+        width > 1 and not isinstance(distribution, VectorFamily)
+    )
 
 
 def _each_alike(
-    law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+    distribution: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
 ) -> Emission:
-    laws = law if isinstance(law, Mapping | list | tuple) else [law] * len(columns)
-    return _of_columns(laws, settings, columns, names, known)
+    distributions = distribution if isinstance(distribution, Mapping | list | tuple) else [distribution] * len(columns)
+    return _of_columns(distributions, settings, columns, names, known)
 
 
 # From the most general to the most special: the latest is asked first.
 register_emission("family", _Kind(_is_family, _family))
 register_emission("gaussian", _Kind(_is_normal, _gaussian))
-register_emission("categorical", _Kind(lambda law, *_: isinstance(law, Categorical | Bernoulli), _categorical))
+register_emission(
+    "categorical", _Kind(lambda distribution, *_: isinstance(distribution, Categorical | Bernoulli), _categorical)
+)
 register_emission("columns", _Kind(_is_of_columns, _each_alike))
-register_emission("proportions", _Kind(lambda law, *_: isinstance(law, Dirichlet) and _unknown(law), _proportions))
-register_emission("multivariate gaussian", _Kind(lambda law, *_: isinstance(law, MultivariateNormal), _gaussian))
-register_emission("mixture", _Kind(lambda law, *_: isinstance(law, MixtureDistribution), _mixture))
+register_emission(
+    "proportions",
+    _Kind(lambda distribution, *_: isinstance(distribution, Dirichlet) and _unknown(distribution), _proportions),
+)
+register_emission(
+    "multivariate gaussian", _Kind(lambda distribution, *_: isinstance(distribution, MultivariateNormal), _gaussian)
+)
+register_emission("mixture", _Kind(lambda distribution, *_: isinstance(distribution, MixtureDistribution), _mixture))

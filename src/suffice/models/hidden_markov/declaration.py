@@ -47,26 +47,26 @@ class HiddenMarkovModel(Estimator):
 
     Sequences are a list (of lists, texts or arrays), one array with `lengths`, or a table with a `group` column; all
     give the same fit. Where every state is known the estimate is a count; else Baum-Welch (EM) with exact
-    expectations, which never lowers the likelihood. Gaps (None, NaN) in observations and in known states may be
-    anywhere. Questions about sequences take `lengths`, `group`, `order` and `columns` as `fit` does; answers by step
+    expectations, which never lowers the likelihood. Missing values (None, NaN) in observations and in known states may
+    be anywhere. Questions about sequences take `lengths`, `group`, `order` and `columns` as `fit` does; answers by step
     have the form of the sequences: a list of arrays for a list, one array for one sequence or an array with lengths.
 
     Args:
         states: how many hidden states, or their names.
-        emission: the law of what is seen in a state, unfitted: `Categorical`, `Bernoulli`, `Normal`,
+        emission: the distribution of what is seen in a state, unfitted: `Categorical`, `Bernoulli`, `Normal`,
             `MultivariateNormal`, `Poisson` or any other exponential family of one column, `Dirichlet` for proportions;
-            `Mixture` of one; or a list (or dict by column) of laws for columns that are independent given the state.
-            One law of one column serves several columns alike.
+            `Mixture` of one; or a list (or dict by column) of distributions for columns that are independent given the
+            state. One distribution of one column serves several columns alike.
         covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states.
         prior: a number of pseudo-counts for first states, transitions and symbols, or a dict with some of "initial",
-            "transitions" and "emissions": numbers, arrays, `Dirichlet`, or the conjugate prior of the law. A number
-            says nothing about densities such as `Normal`; the report notes that they have no prior.
+            "transitions" and "emissions": numbers, arrays, `Dirichlet`, or the conjugate prior of the distribution. A
+            number says nothing about densities such as `Normal`; the report notes that they have no prior.
         estimate: with a prior, "mean" (default: pseudo-counts are added as they are) or "map" (one less is added). In
             EM adding pseudo-counts climbs to the mode under Dirichlet(1 + pseudo-counts); densities take their mode.
-        initial: start values (K,), or "stationary": the first state has the stationary law of the transitions. Zeros
-            of all start values stay zero in every run.
+        initial: start values (K,), or "stationary": the first state has the stationary distribution of the transitions.
+            Zeros of all start values stay zero in every run.
         transitions: start values (K, K).
-        emissions: start values: a matrix for symbols, else one law for each state.
+        emissions: start values: a matrix for symbols, else one distribution for each state.
         topology: "left-right" (no way back), "linear" (stay or go to the next), or None.
         fixed: parts that keep their start values: some of "initial", "transitions", "emissions".
         tied: groups of states that share one emission.
@@ -74,7 +74,7 @@ class HiddenMarkovModel(Estimator):
         random_state: seed of the starts.
         acceleration: None, or "squarem".
         variance_floor: share of the variance of a column below which no variance falls. For gamma, beta, Dirichlet and
-            exponential laws, share of the spread of the law of all steps.
+            exponential distributions, share of the spread of the distribution of all steps.
         threads: of the E-step; None for all cores. The result does not depend on them.
         max_iter: most steps of a run.
         tolerance: EM stops when no parameter changes by more; real ones in units of their columns.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import choice
-from suffice.domain import is_gap, sort_states
+from suffice.domain import is_missing, sort_states
 from suffice.engines.chain import Chains
 from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.engines.chain_messages import filtered
@@ -124,7 +124,7 @@ class StateDecoder:
 
 def labelled(path: Sequence[Any], truth: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The steps whose true label is known."""
-    pairs = [(state, label) for state, label in zip(path, truth, strict=True) if not is_gap(label)]
+    pairs = [(state, label) for state, label in zip(path, truth, strict=True) if not is_missing(label)]
     if not pairs:
         raise DataError("No step has a true label: there is nothing to compare the states with.")
     return [state for state, _ in pairs], [label for _, label in pairs]

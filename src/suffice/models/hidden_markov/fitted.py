@@ -65,7 +65,7 @@ class HiddenMarkovFitted:
     @property
     def emissions(self) -> list[Any]:
         """The distribution of each state."""
-        return self.emission.laws({name: array.copy() for name, array in self.parameters.emission.items()})
+        return self.emission.distributions({name: array.copy() for name, array in self.parameters.emission.items()})
 
     @property
     def symbols(self) -> tuple[Hashable, ...]:
@@ -171,14 +171,14 @@ class HiddenMarkovFitted:
         transitions = read_rows(plain["transitions"], (size, size), "transitions")
         if initial is None or transitions is None:
             raise FileFormatError("A hidden Markov model needs initial and transition probabilities.")
-        laws = {name: np.asarray(array, dtype=np.float64) for name, array in plain["emission"].items()}
-        if set(laws) != set(emission.kinds) or not emission.inside(laws):
+        distributions = {name: np.asarray(array, dtype=np.float64) for name, array in plain["emission"].items()}
+        if set(distributions) != set(emission.kinds) or not emission.inside(distributions):
             raise FileFormatError(
                 "The parameters of the emissions are not those of the distributions that the model has."
             )
-        if not all(_belongs(array, emission.kinds[name], size) for name, array in laws.items()):
+        if not all(_belongs(array, emission.kinds[name], size) for name, array in distributions.items()):
             raise FileFormatError(f"The parameters of the emissions are not those of {size} states.")
-        parameters = ChainParameters(initial, transitions, laws)
+        parameters = ChainParameters(initial, transitions, distributions)
         rest = (int(plain["n_params"]), hidden, tuple(map(float, plain["scores"])), int(plain["passes"]))
         return cls(states, columns, emission, parameters, *rest)
 

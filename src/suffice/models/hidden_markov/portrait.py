@@ -85,21 +85,25 @@ def _tables(fitted: HiddenMarkovFitted) -> list[Callable[[], Grid | None]]:
     return tables + _emissions(states, fitted.emissions)
 
 
-def _emissions(states: Sequence[Hashable], laws: Sequence[Any], column: str = "") -> list[Callable[[], Grid | None]]:
+def _emissions(
+    states: Sequence[Hashable], distributions: Sequence[Any], column: str = ""
+) -> list[Callable[[], Grid | None]]:
     """Parameters of each state: numbers and vectors in a table of all states, matrices in one for each.
 
     Independent columns have tables of their own, which name the `column`.
     """
-    if isinstance(laws[0], IndependentColumns):
-        parts = [law.get_params(deep=False)["laws"] for law in laws]
-        titles = laws[0].portrait().columns or tuple(range(len(parts[0])))
+    if isinstance(distributions[0], IndependentColumns):
+        parts = [distribution.get_params(deep=False)["distributions"] for distribution in distributions]
+        titles = distributions[0].portrait().columns or tuple(range(len(parts[0])))
         return [
             table
             for title, part in zip(titles, zip(*parts, strict=True), strict=True)
             for table in _emissions(states, part, f" of {title}")
         ]
-    parameters = [law.parameters_ for law in laws]
-    titles = laws[0].states_ if isinstance(laws[0], Categorical) else laws[0].portrait().columns
+    parameters = [distribution.parameters_ for distribution in distributions]
+    titles = (
+        distributions[0].states_ if isinstance(distributions[0], Categorical) else distributions[0].portrait().columns
+    )
     tables: list[Callable[[], Grid | None]] = []
     names = [name for name, value in parameters[0].items() if np.ndim(value) == 0]
     if names:
@@ -130,23 +134,23 @@ def _table(fitted: HiddenMarkovFitted, name: Any) -> Table:
 
 
 def _parameters(fitted: HiddenMarkovFitted) -> dict[str, Any]:
-    """Where it begins, how it moves, and the law of each state."""
-    laws = zip(fitted.states, fitted.emissions, strict=True)
+    """Where it begins, how it moves, and the distribution of each state."""
+    distributions = zip(fitted.states, fitted.emissions, strict=True)
     tables: dict[str, Any] = {name: _table(fitted, name) for name in ("initial", "transitions")}
-    return tables | {"emissions": {state: _numbers(law) for state, law in laws}}
+    return tables | {"emissions": {state: _numbers(distribution) for state, distribution in distributions}}
 
 
-def _numbers(law: Any) -> dict[str, Any]:
-    """The parameters of a law by name, and the laws that it is made of."""
-    numbers = {"law": type(law).__name__, **law.parameters_}
-    options = law.get_params(deep=False)
-    parts = options.get("laws", options.get("components"))
-    return numbers if parts is None else numbers | {"laws": [_numbers(part) for part in parts]}
+def _numbers(distribution: Any) -> dict[str, Any]:
+    """The parameters of a distribution by name, and the distributions that it is made of."""
+    numbers = {"distribution": type(distribution).__name__, **distribution.parameters_}
+    options = distribution.get_params(deep=False)
+    parts = options.get("distributions", options.get("components"))
+    return numbers if parts is None else numbers | {"distributions": [_numbers(part) for part in parts]}
 
 
 def _text(fitted: HiddenMarkovFitted) -> str:
-    laws = zip(fitted.states, fitted.emissions, strict=True)
-    emitted = "\n".join(f"{state}: {law}" for state, law in laws)
+    distributions = zip(fitted.states, fitted.emissions, strict=True)
+    emitted = "\n".join(f"{state}: {distribution}" for state, distribution in distributions)
     return f"{_table(fitted, 'initial')}\n\n{_table(fitted, 'transitions')}\n\n{emitted}"
 
 

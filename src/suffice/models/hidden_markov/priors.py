@@ -1,4 +1,4 @@
-"""Priors: pseudo-counts of first states, transitions and symbols, and conjugate priors of other laws."""
+"""Priors: pseudo-counts of first states, transitions and symbols, and conjugate priors of other distributions."""
 
 from __future__ import annotations
 

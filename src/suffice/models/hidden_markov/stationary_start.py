@@ -1,4 +1,4 @@
-"""Transitions whose stationary law is the law of the first state: the M-step has no closed form."""
+"""Transitions whose stationary distribution is the distribution of the first state: the M-step has no closed form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from suffice.models.hidden_markov.parameters import stationary
 
 
 def objective(transitions: Floats, first: Floats, counts: Floats) -> tuple[float, Floats]:
-    """``first . log delta(P) + sum counts log P`` and its slope in P (K, K), delta the stationary law of P.
+    """``first . log delta(P) + sum counts log P`` and its slope in P (K, K), delta the stationary distribution of P.
 
     With delta (I - P + 1) = 1' a change dP moves delta by ``delta dP (I - P + 1)^-1``.
     """

@@ -1,4 +1,4 @@
-"""What is given about the chain: start values, structural zeros, fixed parts and tied laws."""
+"""What is given about the chain: start values, structural zeros, fixed parts and tied distributions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TransitionStructure:
         first, pairs = allowed_cells(options["topology"], initial, transitions, size)
         return cls(initial, transitions, emission, first, pairs)
 
-    def check_labels(self, observed: Observed, laws: Emission, names: Sequence[Hashable]) -> None:
+    def check_labels(self, observed: Observed, distributions: Emission, names: Sequence[Hashable]) -> None:
         """Raise where known states go a way, or emit a symbol, that the structure forbids."""
         labels = observed.labels
         if labels is None:
@@ -68,16 +68,16 @@ class TransitionStructure:
                 f"Sequence {number}, step {step_there} {way}, which has probability 0 by topology=, initial= or "
                 "transitions=. Correct the states, or allow it."
             )
-        self._check_symbols(observed, laws, names)
+        self._check_symbols(observed, distributions, names)
 
-    def _check_symbols(self, observed: Observed, laws: Emission, names: Sequence[Hashable]) -> None:
+    def _check_symbols(self, observed: Observed, distributions: Emission, names: Sequence[Hashable]) -> None:
         labels = observed.labels
         if self.emission is None or labels is None:
             return
         for begin in range(0, len(labels), 1 << 18):
             some = slice(begin, begin + (1 << 18))
             codes = labels[some]
-            logs = laws.log_densities(tuple(part[some] for part in observed.values), self.emission)
+            logs = distributions.log_densities(tuple(part[some] for part in observed.values), self.emission)
             wrong = (codes >= 0) & (logs[np.arange(len(codes)), codes] == -np.inf)
             if wrong.any():
                 step = begin + int(np.argmax(wrong))

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from suffice.answers import Answer, CountTable
 from suffice.array_types import Floats
-from suffice.domain import Domain, Variable, is_gap, sort_states
+from suffice.domain import Domain, Variable, is_missing, sort_states
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.tree_margins import margins_of_table
 from suffice.errors import DataError, MergeError, MissingColumnError, listing
@@ -269,8 +269,8 @@ def _from_series(data: Any, states: Mapping[Any, Variable]) -> Cells:
     variables, codes = [], []
     for level, name in enumerate(names):
         labels, used = index.levels[level], np.asarray(index.codes[level])
-        if (used < 0).any() or any(is_gap(label) for label in labels):
-            raise DataError(f"The level {name!r} of the index has gaps; every cell needs a state.")
+        if (used < 0).any() or any(is_missing(label) for label in labels):
+            raise DataError(f"The level {name!r} of the index has missing values; every cell needs a state.")
         variable = states[name] if name in states else _level_variable(name, labels)
         places = np.array([variable.index(label) for label in labels], dtype=np.intp)
         variables.append(variable)

@@ -26,7 +26,7 @@ from suffice.models.markov.learning import ABOVE_ZERO, LogLinearProblem, learn
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
 from suffice.models.markov.specification import MarkovData, Specification, warn_conflict
-from suffice.solvers.faces import MOST_CELLS, NoJointLawError
+from suffice.solvers.faces import MOST_CELLS, NoJointDistributionError
 from suffice.solvers.penalties import Penalty
 
 
@@ -87,12 +87,12 @@ class ExactProblem:
         summary = self.data.statistics
         try:
             existence = check_existence(self.model, self.margins, summary, self.penalty, cells, self.whole)
-        except NoJointLawError as error:
+        except NoJointDistributionError as error:
             if options["on_inconsistent"] == "raise":
                 raise
             conflicts = (*conflicts, warn_conflict(str(error)))
             existence = WeightExistence.undecided(self.model.n_weights)
-        return (existence.of_no_law(conflicts) if self.penalty is None and conflicts else existence), conflicts
+        return (existence.of_no_distribution(conflicts) if self.penalty is None and conflicts else existence), conflicts
 
     # -- solving -----------------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class ExactProblem:
         """What was too large to be decided before may be proven by the weights that were found."""
         existence, conflicts = self.existence
         if self.proofs:
-            return existence.of_no_law(tuple(self.proofs))
+            return existence.of_no_distribution(tuple(self.proofs))
         undecided = existence.exists is None and self.spec.options["check_existence"] and self.model.is_tables
         if not undecided or conflicts:
             return existence

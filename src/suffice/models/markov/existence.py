@@ -52,7 +52,7 @@ class WeightExistence:
         nothing = np.zeros(n_weights)
         return cls(None, (), (), nothing, nothing)
 
-    def of_no_law(self, sentences: tuple[str, ...]) -> WeightExistence:
+    def of_no_distribution(self, sentences: tuple[str, ...]) -> WeightExistence:
         """The existence of margins that no distribution has, as the sentences say."""
         return replace(self, exists=False, directions=sentences, notes=())
 

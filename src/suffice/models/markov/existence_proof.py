@@ -69,7 +69,7 @@ def proves_existence(family: LogLinearFamily, weights: Floats, margins: Floats) 
 
 def _measure(moments: TreeMoments, logs: Floats, margins: Floats, shares: Floats) -> tuple[float, float]:
     """The largest difference of the margins, and below which difference the distribution proves existence."""
-    _, fitted, tables = moments.laws(logs)
+    _, fitted, tables = moments.distributions(logs)
     least = np.array([float(table.min()) for table in tables[: len(shares)]])
     gap = float(np.abs(fitted - margins).max(initial=0.0)) + ROUNDING
     reach = np.divide(least, shares, out=np.where(least > 0.0, np.inf, 0.0), where=shares > 0.0)

@@ -86,7 +86,7 @@ class ExactInference:
         return self.tree.log_probability(known.states, known.likelihoods)
 
     def log_likelihood(self, columns: Columns, n: int, threads: int | None) -> Floats:
-        """Log-probability of each row of codes, -1 for a gap; absent columns are summed out.
+        """Log-probability of each row of codes, -1 for a missing value; absent columns are summed out.
 
         Whole rows need no tree.
         """

@@ -1,4 +1,4 @@
-"""Absolute discounting, Katz backoff and Kneser-Ney smoothing: from counted runs to a law, level by level.
+"""Absolute discounting, Katz backoff and Kneser-Ney smoothing: from counted runs to a distribution, level by level.
 
 Every level n gives the runs of n words a probability from their own counts and the level above, and every history the
 weight with which it hands over to the shorter one.
@@ -23,7 +23,7 @@ _USUAL = (0.5, 1.0, 1.5)
 _FEW = "runs of {} words are too few or too even to give {}; took {}"
 
 
-def kneser_ney_law(levels: Levels, options: KneserNey) -> tuple[BackoffDistribution, list[str]]:
+def kneser_ney_distribution(levels: Levels, options: KneserNey) -> tuple[BackoffDistribution, list[str]]:
     """Interpolated Kneser-Ney, modified or not."""
     adjusted = adjusted_counts(levels)
     notes: list[str] = []
@@ -40,7 +40,7 @@ def kneser_ney_law(levels: Levels, options: KneserNey) -> tuple[BackoffDistribut
     return _interpolated(levels, adjusted, [*first, *taking]), notes
 
 
-def absolute_law(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffDistribution, list[str]]:
+def absolute_distribution(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffDistribution, list[str]]:
     """Absolute discounting, interpolated or by backoff."""
     counts = [level.count for level in levels.levels]
     notes: list[str] = []
@@ -57,7 +57,7 @@ def absolute_law(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffDist
     return _interpolated(levels, counts, taking), notes
 
 
-def katz_law(levels: Levels, options: Katz) -> tuple[BackoffDistribution, list[str]]:
+def katz_distribution(levels: Levels, options: Katz) -> tuple[BackoffDistribution, list[str]]:
     """Katz backoff by Good-Turing counts."""
     notes: list[str] = []
     kept = []
@@ -160,7 +160,7 @@ def _backed_off(levels: Levels, kept: list[Floats]) -> BackoffDistribution:
 
 
 def _bottom(levels: Levels, counts: Floats, taken: Floats) -> Floats:
-    """Level 1: what is taken goes to the uniform law; the start mark is never next."""
+    """Level 1: what is taken goes to the uniform distribution; the start mark is never next."""
     total = float(counts[:-1].sum())
     if total <= 0:
         return np.append(np.full(levels.card, 1.0 / levels.card), 0.0)

@@ -1,7 +1,7 @@
-"""Fitted laws of the next word given the words before: by backing off, by a mixture of rows, or by a full table.
+"""Fitted distributions of the next word given those before: by backing off, by a mixture, or by a full table.
 
-A law answers one question, `log_prob` of windows (m, order + 1) of word numbers, oldest first; the number `card` is the
-start mark, and a number outside 0 to `card` a word that the chain does not know.
+A distribution answers one question, `log_prob` of windows (m, order + 1) of word numbers, oldest first; the number
+`card` is the start mark, and a number outside 0 to `card` a word that the chain does not know.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from suffice.models.markov_chain.levels import Levels, at_places
 
 
 class NextState(Protocol):
-    """What every law can do."""
+    """What every distribution can do."""
 
     @property
     def card(self) -> int:
@@ -50,16 +50,16 @@ def safe_log(values: Any) -> Floats:
         return np.asarray(np.log(np.asarray(values, dtype=np.float64)))
 
 
-def row(law: NextState, history: Ints) -> Floats:
+def row(distribution: NextState, history: Ints) -> Floats:
     """Probabilities of every word after one history (order,)."""
-    windows = np.empty((law.card, law.order + 1), np.int64)
+    windows = np.empty((distribution.card, distribution.order + 1), np.int64)
     windows[:, :-1] = history
-    windows[:, -1] = np.arange(law.card)
-    return np.exp(law.log_prob(windows))
+    windows[:, -1] = np.arange(distribution.card)
+    return np.exp(distribution.log_prob(windows))
 
 
 class _OverLevels:
-    """A law kept by the runs of each length."""
+    """A distribution kept by the runs of each length."""
 
     levels: Levels
 
@@ -79,7 +79,7 @@ class BackoffDistribution(_OverLevels):
     """Runs with a probability of their own; any other word after a history has weight(history) p(word | suffix).
 
     `log_p[n - 1]` belongs to the runs of level n (as last word given the rest), `log_weight[n - 1]` to the same runs as
-    histories. `first` (card,) replaces the law of the first word of a sequence.
+    histories. `first` (card,) replaces the distribution of the first word of a sequence.
     """
 
     levels: Levels
@@ -229,10 +229,10 @@ class TableDistribution:
 
 
 def distribution_from_plain(plain: Mapping[str, Any]) -> NextState:
-    """The law that plain data describe."""
+    """The distribution that plain data describe."""
     kinds: dict[str, Any] = {"backoff": BackoffDistribution, "mixture": LevelMixture, "table": TableDistribution}
     if plain["kind"] not in kinds:
-        raise FileFormatError(f"There is no law of the kind {plain['kind']!r}.")
+        raise FileFormatError(f"There is no distribution of the kind {plain['kind']!r}.")
     distribution: NextState = kinds[plain["kind"]].from_dict(plain)
     return distribution
 

@@ -252,11 +252,11 @@ class MarkovChainFitted:
         raise EstimateError("Nothing is smoothed in this chain, so that there is no weight of a background.")
 
     def _mixture_weights(self) -> Floats:
-        law = self.distribution
-        assert isinstance(law, LevelMixture)
-        context = law.levels.contexts(self._histories())[law.order]
-        share = at_places(law.share[-1], context, law.unseen)
-        return np.asarray(share.sum(axis=1)).reshape((len(self.words.words),) * law.order)
+        distribution = self.distribution
+        assert isinstance(distribution, LevelMixture)
+        context = distribution.levels.contexts(self._histories())[distribution.order]
+        share = at_places(distribution.share[-1], context, distribution.unseen)
+        return np.asarray(share.sum(axis=1)).reshape((len(self.words.words),) * distribution.order)
 
     def _weight_table(self, values: Floats) -> Table:
         return self._table(self._axes()[:-1], values)
@@ -393,7 +393,7 @@ class MarkovChainFitted:
             held = {"weights": prior.weights, "alphas": prior.alphas, "first": prior.first, "each": prior.each}
         apart = self.levels is not None and self.distribution.levels is None
         return {
-            "law": self.distribution.to_dict(),
+            "distribution": self.distribution.to_dict(),
             "states": list(words.states),
             "marks": [words.start, words.end, words.unknown],
             "prior": held,
@@ -406,12 +406,12 @@ class MarkovChainFitted:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], order: int, **how: Any) -> MarkovChainFitted:
         """Rebuild from plain data, checking it; how: the fields that say how the rows were made."""
-        distribution = distribution_from_plain(plain["law"])
+        distribution = distribution_from_plain(plain["distribution"])
         words = checked(Vocabulary(tuple(plain["states"]), *plain["marks"]))
         if words.card != distribution.card:
-            raise FileFormatError(f"The chain has {words.card} states and a law of {distribution.card}.")
+            raise FileFormatError(f"The chain has {words.card} states and a distribution of {distribution.card}.")
         if distribution.order != order:
-            raise FileFormatError(f"The chain is of order {order!r}, its law of {distribution.order}.")
+            raise FileFormatError(f"The chain is of order {order!r}, its distribution of {distribution.order}.")
         held, given = plain["prior"], plain["levels"]
         prior = None if held is None else RowPrior(held["weights"], held["alphas"], held["first"], held["each"])
         levels = distribution.levels if given is None else Levels.from_dict(given)

@@ -1,4 +1,4 @@
-"""Learning the prior of the rows from the rows: EM for mixtures of Dirichlet laws.
+"""Learning the prior of the rows from the rows: EM for mixtures of Dirichlet distributions.
 
 The evidence of the rows is ``sum_h log sum_c w_c DM(n_h | alpha_c)``. The weights have the mean responsibility r_h. The
 pseudo-counts of a component maximise ``sum_h r_h log DM(n_h | alpha)`` by Newton steps in their logarithms: the second

@@ -103,9 +103,9 @@ def learn_weights(evidence: WeightEvidence, control: Control) -> Outcome:
 
 @dataclass(frozen=True)
 class Interpolated:
-    """A law with its weights: one array of buckets a level, shortest history first."""
+    """A distribution with its weights: one array of buckets a level, shortest history first."""
 
-    law: BackoffDistribution
+    distribution: BackoffDistribution
     weights: tuple[Floats, ...]
     outcomes: tuple[Outcome, ...]
     evidence: tuple[WeightEvidence, ...]
@@ -113,10 +113,10 @@ class Interpolated:
     notes: tuple[str, ...] = ()
 
 
-def interpolated_law(
+def interpolated_distribution(
     levels: Levels, options: Interpolation, control: Control, *, bounded: bool, held_out: Any = None
 ) -> Interpolated:
-    """The law of an interpolation; `held_out` are windows and numbers of events that are not in the counts.
+    """The distribution of an interpolation; `held_out` are windows and numbers of events that are not in the counts.
 
     bounded: whether first words are events like any other; in a plain chain they have no say in the weights.
     """
@@ -144,8 +144,10 @@ def interpolated_law(
         lower = own[level.history] * level.count + share[level.history] * lower[level.suffix]
         log_p.append(safe_log(lower))
         log_weight.append(safe_log(share))
-    law = BackoffDistribution(levels, tuple(log_p), tuple(log_weight))
-    return Interpolated(law, tuple(weights), tuple(outcomes), tuple(evidence), np.exp(log_p[0][:-1]), tuple(notes))
+    distribution = BackoffDistribution(levels, tuple(log_p), tuple(log_weight))
+    return Interpolated(
+        distribution, tuple(weights), tuple(outcomes), tuple(evidence), np.exp(log_p[0][:-1]), tuple(notes)
+    )
 
 
 def evidence_at(
@@ -199,7 +201,7 @@ def _undetermined(
 
 
 def _background(levels: Levels, options: Interpolation) -> Floats:
-    """The law of a word alone (card + 1,), zero for the start mark."""
+    """The distribution of a word alone (card + 1,), zero for the start mark."""
     counts = levels.levels[0].count[:-1]
     if isinstance(options.background, str):
         flat = options.background == "uniform" or counts.sum() <= 0
@@ -252,7 +254,7 @@ def _own_without(levels: Levels, m: int, run: Ints, taken: Floats) -> tuple[Floa
 
 
 def _background_without(levels: Levels, options: Interpolation, lower: Floats, word: Ints, taken: Floats) -> Floats:
-    """The law of a word alone after so much of it was taken out; one that is given does not change."""
+    """The distribution of a word alone after so much of it was taken out; one that is given does not change."""
     if options.background != "unigram":
         return lower[word]
     counts = levels.levels[0].count[:-1]
@@ -294,8 +296,8 @@ def _held_out(
     return WeightEvidence(counts / total[context], lower, number, bucket[context], _n_buckets(options))
 
 
-def _shorter_log_prob(law: BackoffDistribution, windows: Ints, n: int) -> Floats:
+def _shorter_log_prob(distribution: BackoffDistribution, windows: Ints, n: int) -> Floats:
     """Log probabilities by histories of n - 2 words."""
     if n == 2:
-        return law.log_p[0][windows[:, -1]]
-    return law.log_prob(windows[:, windows.shape[1] - (n - 1) :])
+        return distribution.log_p[0][windows[:, -1]]
+    return distribution.log_prob(windows[:, windows.shape[1] - (n - 1) :])

@@ -34,7 +34,9 @@ def row_prior(prior: Any, words: Vocabulary, order: int) -> RowPrior:
         if prior.get("initial") is None:
             return transitions
         if order == 0:
-            raise OptionError("A chain of order 0 has one law for all steps; give its prior alone, without 'initial'.")
+            raise OptionError(
+                "A chain of order 0 has one distribution for all steps; give its prior alone, without 'initial'."
+            )
         first = _vector(prior["initial"], words)
         return RowPrior(transitions.weights, transitions.alphas, first, transitions.each)
     if isinstance(prior, DirichletMixture):

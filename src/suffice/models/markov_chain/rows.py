@@ -93,13 +93,13 @@ class Histories:
         return np.concatenate(rows), np.concatenate(words), np.concatenate(counts)
 
 
-def maximum_likelihood_law(levels: Levels, *, uniform: bool) -> BackoffDistribution:
-    """``n(h, w) / n(h)``; a history never seen has the uniform law, or none."""
+def maximum_likelihood_distribution(levels: Levels, *, uniform: bool) -> BackoffDistribution:
+    """``n(h, w) / n(h)``; a history never seen has the uniform distribution, or none."""
     none = np.append(np.full(levels.card, 1.0 / levels.card if uniform else 0.0), 0.0)
-    return _single_law(levels, none[:-1], 0.0, unseen=1.0)
+    return _single_distribution(levels, none[:-1], 0.0, unseen=1.0)
 
 
-def dirichlet_law(levels: Levels, alpha: Floats, first: Floats | None, *, mode: bool) -> BackoffDistribution:
+def dirichlet_distribution(levels: Levels, alpha: Floats, first: Floats | None, *, mode: bool) -> BackoffDistribution:
     """Posterior mean, or mode, of rows with one Dirichlet prior (card,)."""
     counts = alpha - 1.0 if mode else alpha
     if mode:
@@ -109,7 +109,7 @@ def dirichlet_law(levels: Levels, alpha: Floats, first: Floats | None, *, mode: 
     if first is not None:
         pulled = first_counts(levels) + first - (1.0 if mode else 0.0)
         own = safe_log(Categoricals.most_likely(pulled, before=1.0 / levels.card).probabilities)
-    return _single_law(levels, mean, float(counts.sum()), unseen=1.0, first=own)
+    return _single_distribution(levels, mean, float(counts.sum()), unseen=1.0, first=own)
 
 
 def first_counts(levels: Levels) -> Floats:
@@ -120,7 +120,7 @@ def first_counts(levels: Levels) -> Floats:
     return counts
 
 
-def _single_law(
+def _single_distribution(
     levels: Levels, mean: Floats, strength: float, *, unseen: float, first: Floats | None = None
 ) -> BackoffDistribution:
     """Every row is ``(n + strength mean) / (N + strength)``; shorter runs only lead to the rows."""
@@ -152,7 +152,7 @@ def _check_modes(levels: Levels, alpha: Floats, first: Floats | None) -> None:
     )
 
 
-def table_law(levels: Levels, prior: RowPrior, *, mode: bool) -> TableDistribution:
+def table_distribution(levels: Levels, prior: RowPrior, *, mode: bool) -> TableDistribution:
     """Order 1 with pseudo-counts for each row (card, card)."""
     if mode:
         _check_modes(levels, prior.alphas.ravel(), prior.first)
@@ -186,8 +186,8 @@ def responsibilities(joint: Floats) -> Floats:
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
-def mixture_law(levels: Levels, prior: RowPrior) -> LevelMixture | BackoffDistribution:
-    """Posterior mean of rows under a mixture of Dirichlet laws."""
+def mixture_distribution(levels: Levels, prior: RowPrior) -> LevelMixture | BackoffDistribution:
+    """Posterior mean of rows under a mixture of Dirichlet distributions."""
     if levels.order == 0:
         posterior = DirichletMixture(weights=prior.weights, alphas=prior.alphas).posterior(levels.levels[0].count[:-1])
         return BackoffDistribution(levels, (safe_log(np.append(posterior.mean(), 0.0)),), ())
@@ -207,6 +207,6 @@ def mixture_law(levels: Levels, prior: RowPrior) -> LevelMixture | BackoffDistri
         share.append(background)
     first = None
     if prior.first is not None:
-        first = dirichlet_law(levels, np.ones(levels.card), prior.first, mode=False).first
+        first = dirichlet_distribution(levels, np.ones(levels.card), prior.first, mode=False).first
     means = prior.alphas / mass[:, None]
     return LevelMixture(levels, tuple(scale), tuple(share), prior.weights, means, first)

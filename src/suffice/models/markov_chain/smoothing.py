@@ -42,7 +42,7 @@ class Smoothing:
 class Interpolation(Smoothing):
     """``p(w | h) = weight p(w | h') + (1 - weight) n(h, w) / n(h)``, where h' is h without its oldest word.
 
-    The recursion ends at the background, a law of the next word alone.
+    The recursion ends at the background, a distribution of the next word alone.
 
     Args:
         weight: a number from 0 to 1 (or one for each length of history, shortest first); "deleted" for the weight
@@ -135,7 +135,8 @@ class KneserNey(Smoothing):
         discounts: one number, or three for runs that occur once, twice and more often; by default those of Chen and
             Goodman for each length, from the runs that occur one to four times.
         modified: whether there are three discounts (or one, ``n1 / (n1 + 2 n2)``), where they are not given.
-        uniform: whether the shortest runs give a share to the uniform law, so that no word has probability zero.
+        uniform: whether the shortest runs give a share to the uniform distribution, so that no word has probability
+            zero.
     """
 
     discounts: Any = None

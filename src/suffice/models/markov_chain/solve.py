@@ -18,18 +18,18 @@ from suffice.models.markov_chain import discounts
 from suffice.models.markov_chain.distributions import BackoffDistribution, LevelMixture, NextState
 from suffice.models.markov_chain.hyper import learn_prior, limits_reached
 from suffice.models.markov_chain.input import Vocabulary, held_out_of, vocabulary, windows_of
-from suffice.models.markov_chain.interpolation import interpolated_law
+from suffice.models.markov_chain.interpolation import interpolated_distribution
 from suffice.models.markov_chain.levels import Levels, build_levels
 from suffice.models.markov_chain.priors import row_prior
 from suffice.models.markov_chain.rows import (
     Histories,
     RowPrior,
-    dirichlet_law,
+    dirichlet_distribution,
     first_counts,
     log_joint,
-    maximum_likelihood_law,
-    mixture_law,
-    table_law,
+    maximum_likelihood_distribution,
+    mixture_distribution,
+    table_distribution,
 )
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
 from suffice.sources.ngrams import WindowLayout
@@ -87,7 +87,7 @@ def solve(summary: Summary, layout: WindowLayout, options: ChainOptions) -> Solv
         return _by_prior(levels, words, layout.order, options)
     way = options.smoothing
     if way is None:
-        distribution = maximum_likelihood_law(levels, uniform=options.unseen == "uniform")
+        distribution = maximum_likelihood_distribution(levels, uniform=options.unseen == "uniform")
         return SolvedChain(distribution, words, levels, "relative frequencies")
     if isinstance(way, Interpolation):
         return _by_interpolation(levels, words, way, options, held_out_of(summary, layout, words), bounded=bounded)
@@ -108,11 +108,11 @@ def method_of(way: Smoothing) -> str:
 
 def _by_discounts(levels: Levels, way: Smoothing) -> tuple[BackoffDistribution, list[str]]:
     if isinstance(way, KneserNey):
-        return discounts.kneser_ney_law(levels, way)
+        return discounts.kneser_ney_distribution(levels, way)
     if isinstance(way, Katz):
-        return discounts.katz_law(levels, way)
+        return discounts.katz_distribution(levels, way)
     if isinstance(way, AbsoluteDiscount):
-        return discounts.absolute_law(levels, way)
+        return discounts.absolute_distribution(levels, way)
     raise OptionError(
         f"smoothing is {way!r}; expected Interpolation, AbsoluteDiscount, Katz or KneserNey, or None without smoothing."
     )
@@ -126,9 +126,9 @@ def _by_interpolation(
             f"Interpolation has {len(way.weight)} weights; a chain of order {levels.order} needs as many."
         )
     way = with_background(way, words)
-    learned = interpolated_law(levels, way, options.control, bounded=bounded, held_out=held_out)
+    learned = interpolated_distribution(levels, way, options.control, bounded=bounded, held_out=held_out)
     return SolvedChain(
-        learned.law,
+        learned.distribution,
         words,
         levels,
         method_of(way),
@@ -169,7 +169,7 @@ def _by_prior(levels: Levels, words: Vocabulary, order: int, options: ChainOptio
     if prior.each:
         if options.learn_prior:
             raise OptionError("learn_prior is for a prior that the rows share; this one has a row for each state.")
-        return SolvedChain(table_law(levels, prior, mode=mode), words, levels, method, prior=prior)
+        return SolvedChain(table_distribution(levels, prior, mode=mode), words, levels, method, prior=prior)
     outcome, notes = None, list[str]()
     if options.learn_prior:
         if order == 0:
@@ -180,9 +180,9 @@ def _by_prior(levels: Levels, words: Vocabulary, order: int, options: ChainOptio
         method += ", prior learned by EM"
     distribution: BackoffDistribution | LevelMixture
     if len(prior.weights) == 1:
-        distribution = dirichlet_law(levels, prior.alphas[0], prior.first, mode=mode)
+        distribution = dirichlet_distribution(levels, prior.alphas[0], prior.first, mode=mode)
     else:
-        distribution = mixture_law(levels, prior)
+        distribution = mixture_distribution(levels, prior)
     return SolvedChain(
         distribution,
         words,

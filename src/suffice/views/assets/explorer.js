@@ -134,14 +134,14 @@
     const possible = log > -Infinity;
     for (let v = 0; v < net.nodes; v += 1) {
       const known = evidence.has(v);
-      const law = possible ? posterior(v) : null;
+      const distribution = possible ? posterior(v) : null;
       byId(`v${v}`).classList.toggle("known", known);
       document.querySelectorAll(`.node[data-node="${v}"]`).forEach((node) => node.classList.toggle("known", known));
       rows[v].forEach((row, s) => {
         row.setAttribute("aria-pressed", String(evidence.get(v) === s));
-        row.dataset.probability = law ? String(law[s]) : "";
-        row.querySelector(".fill").setAttribute("width", law ? `${100 * law[s]}%` : "0");
-        const said = law ? percent(law[s]) : "–";
+        row.dataset.probability = distribution ? String(distribution[s]) : "";
+        row.querySelector(".fill").setAttribute("width", distribution ? `${100 * distribution[s]}%` : "0");
+        const said = distribution ? percent(distribution[s]) : "–";
         row.querySelector(".share").textContent = said;
         row.setAttribute("aria-label", `${name(v)} = ${label(v, s)}: ${said}`);
       });

@@ -1,1 +1,1 @@
-"""Gaps and hidden nodes: learning by expectation and maximisation."""
+"""Missing values and hidden nodes: learning by expectation and maximisation."""

@@ -115,16 +115,16 @@ class ListedRows:
         marginals = {scope: self._marginal(total, scope) for scope in asked}
         return RowPosterior(evidence, marginals, {scope: self._counts(total, scope, weights) for scope in counts})
 
-    def _marginal(self, law: Floats, scope: Scope) -> Floats:
+    def _marginal(self, distribution: Floats, scope: Scope) -> Floats:
         """The distribution (cards, n) of free variables, axes in the order asked."""
         rest = tuple(axis for name, axis in self.axis.items() if name not in scope)
-        summed = law.sum(axis=rest) if rest else law
+        summed = distribution.sum(axis=rest) if rest else distribution
         left = [name for name in self.free if name in scope]
         return summed.transpose(*(left.index(name) for name in scope), len(left))
 
-    def _counts(self, law: Floats, scope: Scope, weights: Floats) -> Floats:
+    def _counts(self, distribution: Floats, scope: Scope, weights: Floats) -> Floats:
         known, free, flat = self._split(scope)
-        part = self._marginal(law, free).reshape(-1, self.n)
+        part = self._marginal(distribution, free).reshape(-1, self.n)
         size = math.prod(self.cards[name] for name in known)
         if flat is None:
             sums = (part @ weights)[:, None]

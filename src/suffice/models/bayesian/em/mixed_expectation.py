@@ -117,9 +117,9 @@ def _cut_rows(shape: Shape, columns: Columns, n: int) -> Iterator[tuple[NDArray[
     """Numbers of the rows of each block, with the known states that real nodes depend on."""
     parents = dict.fromkeys(name for above in shape.outer.values() for name in above if name in columns)
     coded = [np.asarray(columns[name], dtype=np.int64) for name in parents]
-    gaps = [np.isnan(columns[name]).astype(np.int64) for name in shape.reals if name in columns]
+    missing = [np.isnan(columns[name]).astype(np.int64) for name in shape.reals if name in columns]
     others = [(columns[n] < 0).astype(np.int64) for n in shape.cards if n in columns and n not in parents]
-    kept = [key for key in (*coded, *gaps) if len(key) and (key != key[0]).any()]
+    kept = [key for key in (*coded, *missing) if len(key) and (key != key[0]).any()]
     coarse = _labelled(kept, n)
     fine = _labelled([coarse, *others], n)
     blocks = int(fine.max(initial=-1)) + 1
@@ -200,13 +200,13 @@ class _RowBlock:
         solved = [part.solve(self.values, self.n, part.hidden) for part in components]
         wanted = [*(self._free(by) for by, _, _ in self.pools), *(part.interface for part in components)]
         every = [*factors.items(), *((c.interface, s.log_density.T) for c, s in zip(components, solved, strict=True))]
-        law = self.discrete.solve(logs, every, list(dict.fromkeys(wanted)), list(counts), self.weights)
+        distribution = self.discrete.solve(logs, every, list(dict.fromkeys(wanted)), list(counts), self.weights)
         for scope, table in counts.items():
-            table += law.counts[scope]
-        self._add_seen(law, moments)
+            table += distribution.counts[scope]
+        self._add_seen(distribution, moments)
         for statistic in self.partial:
-            self._add_unseen(statistic, components, solved, law, moments[statistic])
-        return float(self.weights @ law.log_evidence)
+            self._add_unseen(statistic, components, solved, distribution, moments[statistic])
+        return float(self.weights @ distribution.log_evidence)
 
     def _densities(self, regressions: Mapping[Hashable, NodeRegression]) -> dict[Scope, Floats]:
         """Log densities (joint states, n) of nodes seen with all their real parents, by their free discrete parents."""
@@ -242,13 +242,13 @@ class _RowBlock:
         cards = tuple(self.shape.cards[name] for name in by)
         return np.asarray(np.ravel_multi_index(tuple(codes), cards) if by else np.zeros(size), dtype=np.intp)
 
-    def _add_seen(self, law: RowPosterior, moments: Mapping[Statistic, ExpectedMoments]) -> None:
+    def _add_seen(self, distribution: RowPosterior, moments: Mapping[Statistic, ExpectedMoments]) -> None:
         """Moments of values that were seen; with known states they are the same at every step."""
         for by, values, statistics in self.pools:
             free = self._free(by)
             sums = self._fixed.get(by)
             if sums is None:
-                sums = block_moments(values, law.marginals[free].reshape(-1, self.n) * self.weights)
+                sums = block_moments(values, distribution.marginals[free].reshape(-1, self.n) * self.weights)
                 if not free:
                     self._fixed[by] = sums
             weight, mean, scatter = sums
@@ -261,7 +261,7 @@ class _RowBlock:
         statistic: Moments | MomentsBy,
         components: Sequence[Component],
         solved: Sequence[ComponentAnswers],
-        law: RowPosterior,
+        distribution: RowPosterior,
         sums: ExpectedMoments,
     ) -> None:
         """Moments of variables of which some are missing: means in their place, and their covariance besides."""
@@ -276,7 +276,7 @@ class _RowBlock:
         for row, name in enumerate(statistic.variables):
             if name in self.values:
                 values[row] = self.values[name]
-        weights = law.marginals[component.interface].reshape(-1, self.n) * self.weights
+        weights = distribution.marginals[component.interface].reshape(-1, self.n) * self.weights
         covariance = answers.root[:, to] @ answers.root[:, to].swapaxes(1, 2)
         cells = self._cells(by, component.interface, component.shape)
         for state, cell in enumerate(cells):

@@ -82,7 +82,7 @@ def _counted_as_seen(family: Domain, node: Any) -> bool:
 
 
 def _check_size(family: Domain, learner: NodeLearner, hidden: Sequence[Hashable]) -> None:
-    """Refuse a family with gaps whose expected statistics do not fit; a wide noisy-OR has a way of its own."""
+    """Refuse a family with missing values whose expected statistics do not fit; a wide noisy-OR has its own way."""
     size, counted = _numbers(family), isinstance(learner.of_one, TableLearner | LinearGaussianLearner)
     if not counted or (size <= MOST_CELLS and len(family) <= MOST_AXES):
         return

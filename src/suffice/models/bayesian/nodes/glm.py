@@ -73,7 +73,7 @@ class GLMNode(UnitFree):
 
     @property
     def n_params(self) -> int:
-        """Free parameters: coefficients, the dispersion and the size of a negative binomial law where estimated."""
+        """Free parameters: coefficients, and the dispersion and size (of a negative binomial) where estimated."""
         kept = len(self.learned.beta) - len(self.learned.dropped)
         return int(self.learned.beta.shape[1]) * kept + n_shapes(self.model)
 
@@ -351,11 +351,14 @@ class GLMNode(UnitFree):
 
     def _mean_of(self, eta: Floats) -> Floats:
         """Means (n,) of a real node; linear predictors outside the link are an error."""
-        law = self.learned.row_law()
+        distribution = self.learned.row_law()
         some = eta[~np.isnan(eta[:, 0]), 0]
         with np.errstate(all="ignore"):
-            mean = law.link.mean(some)
-            if not (law.link.inside(some[np.isfinite(some)]) and law.family.inside(mean[np.isfinite(some)])):
+            mean = distribution.link.mean(some)
+            if not (
+                distribution.link.inside(some[np.isfinite(some)])
+                and distribution.family.inside(mean[np.isfinite(some)])
+            ):
                 raise EstimateError(
                     f"The parents of {self.name!r} take values for which the link {self.learned.link!r} gives no mean "
                     f"of the {self.learned.family} family. Use link='log', or leave those values out."
@@ -431,7 +434,7 @@ class GLMNode(UnitFree):
 
 
 def n_shapes(model: Any) -> int:
-    """Numbers that a model estimates beside the coefficients: a dispersion, or the size of a negative binomial law."""
+    """Numbers that a model estimates beside the coefficients: a dispersion, or the size of a negative binomial."""
     options = model._task().options
     free = options.family.free_dispersion and options.known_dispersion is None
     return int(free or options.free_size)

@@ -80,10 +80,10 @@ class GLMKind(NodeKind):
             held = (
                 f"the states {listing(variable.states)}" if variable.kind == "discrete" else f"{variable.kind} numbers"
             )
-            law = self.model._task().options.family.name
+            distribution = self.model._task().options.family.name
             raise OptionError(
-                f"nodes[{name!r}] is a GLM of the {law} family, whose column is {self.column}; found {held}. Declare "
-                "states=, or choose another family."
+                f"nodes[{name!r}] is a GLM of the {distribution} family, whose column is {self.column}; found {held}. "
+                "Declare states=, or choose another family."
             )
 
     def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
@@ -99,7 +99,7 @@ class GLMKind(NodeKind):
         if options.estimate == "mean" and model._options["prior"] is not None:
             raise OptionError(
                 f"estimate='mean': the posterior mean of the GLM node {name!r} has no closed form. Use estimate='map', "
-                "or leave it out: such nodes then have the posterior mode."
+                "or leave it out: such nodes then have the MAP estimate."
             )
         learner: NodeLearner = GLMLearner(model, options.unseen)
         return learner
@@ -184,25 +184,27 @@ def _from_numbers(family: Domain, model: Any, values: Mapping[str, Any]) -> GLMN
     from suffice.solvers.information import Information
 
     options = model._task().options
-    node, law = family.variables[-1], options.family.name
+    node, distribution = family.variables[-1], options.family.name
     discrete = node.kind == "discrete"
     if discrete:
         check_states(model, family)
     design = design_of(family, model._options["fit_intercept"])
     reference = None
-    if law == "multinomial":
+    if distribution == "multinomial":
         wanted = model._options["reference"]
         reference = node.card - 1 if wanted is None else node.index(wanted)
-    beta = _coefficients(family, design.names, values["coefficients"], node.card - 1 if law == "multinomial" else 1)
+    beta = _coefficients(
+        family, design.names, values["coefficients"], node.card - 1 if distribution == "multinomial" else 1
+    )
     free = options.family.free_dispersion
     dispersion = _positive(family, values, "dispersion") if free else 1.0
-    size = _positive(family, values, "size") if law == "negative_binomial" else None
+    size = _positive(family, values, "size") if distribution == "negative_binomial" else None
     odd = set(values) - {"coefficients"} - ({"dispersion"} if free else set()) - ({"size"} if size else set())
     if odd:
-        raise OptionError(f"fixed[{node.name!r}] has {listing(sorted(odd))}, which the {law} family has not.")
+        raise OptionError(f"fixed[{node.name!r}] has {listing(sorted(odd))}, which the {distribution} family has not.")
     learned = GLMFitted(
         design=design,
-        family=law,
+        family=distribution,
         link=options.link.name,
         beta=beta,
         information=Information(np.zeros((0, 0))),

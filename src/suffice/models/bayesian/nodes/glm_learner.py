@@ -161,7 +161,7 @@ def check_states(model: Any, domain: Domain) -> None:
 
 
 def _with_all_states(domain: Domain, learned: GLMFitted) -> GLMFitted:
-    """The same law with a coefficient for every state of the parents, so that all steps of EM have the same ones.
+    """The same distribution with a coefficient for every state of the parents, equal for all steps of EM.
 
     A state without weight has the effect of the first level.
     """

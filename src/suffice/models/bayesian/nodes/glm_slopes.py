@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 #: Rows whose design is made at a time.
 ROWS = 4_096
-#: Laws whose log-likelihood l along any line has |l'''| <= c |l''|, c the largest change of a linear predictor.
+#: Distributions whose log-likelihood l along any line has |l'''| <= c |l''|, c the largest change of a linear
+#: predictor.
 SELF_CONCORDANT = {("binomial", "logit"), ("poisson", "log"), ("multinomial", "logit"), ("gaussian", "identity")}
 
 

@@ -102,7 +102,7 @@ class NoisyOr(NodeKind):
             absent or inactive.
 
     A prior is a number of pseudo-counts: each cause fails and works that many times by itself. The estimate is then the
-    posterior mode in the inhibition probabilities, whose prior is Beta(1 + number, 1 + number).
+    MAP in the inhibition probabilities, whose prior is Beta(1 + number, 1 + number).
 
     >>> import suffice as sf
     >>> rows = {"flu": [0, 0, 1, 1, 1, 1], "fever": [0, 0, 0, 1, 1, 1]}
@@ -140,7 +140,7 @@ class NoisyOr(NodeKind):
         if options.estimate == "mean" and pseudo is not None:
             raise OptionError(
                 f"estimate='mean': the posterior mean of the noisy-OR node {family.names[-1]!r} has no closed form. "
-                "Use estimate='map', or leave it out: such nodes then have the posterior mode."
+                "Use estimate='map', or leave it out: such nodes then have the MAP estimate."
             )
         return NoisyOrLearner(self._active(family), self.leak, pseudo, options.unseen)
 

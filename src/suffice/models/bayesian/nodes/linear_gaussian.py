@@ -16,7 +16,12 @@ from suffice.domain import Domain
 from suffice.errors import EstimateError, FileFormatError, OptionError, listing
 from suffice.families.conjugate import tails
 from suffice.families.regression import Products
-from suffice.families.regression_law import PseudoRows, RegressionLaw, variance_quantiles, weight_quantiles
+from suffice.families.regression_distribution import (
+    PseudoRows,
+    RegressionDistribution,
+    variance_quantiles,
+    weight_quantiles,
+)
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
 from suffice.models.bayesian.nodes.posterior import RegressionPosteriors, RowPosteriors
 from suffice.models.bayesian.nodes.regression_objective import RegressionObjective, finite
@@ -134,24 +139,26 @@ class LinearGaussianNode(Regressions):
             )
         return weights[places], spread[places], alpha[places], beta[places]
 
-    def posterior_law(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> RegressionLaw:
+    def posterior_distribution(
+        self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable
+    ) -> RegressionDistribution:
         """The posterior of weights and variance at a joint state of the discrete parents; needs a prior."""
         parts = self._posteriors_at(self.positions(self.codes_of(named(where, states))))
         weights, spread, alpha, beta = (part[0] for part in parts)
-        return RegressionLaw(weights, spread, float(alpha), float(beta))
+        return RegressionDistribution(weights, spread, float(alpha), float(beta))
 
     @property
-    def posterior_(self) -> RegressionLaw | RegressionPosteriors:
-        """The posterior of weights and variance: one law, or with discrete parents one for each joint state."""
+    def posterior_(self) -> RegressionDistribution | RegressionPosteriors:
+        """The posterior of weights and variance: one, or with discrete parents one for each joint state."""
         if not self.discrete_parents:
-            return self.posterior_law()
+            return self.posterior_distribution()
         weights, spread, alpha, beta = self._posteriors
         q = weights.shape[1]
         flat = self.dense(spread[:-1].reshape(-1, q * q), spread[-1].reshape(-1))
         shapes = [self.dense(part[:-1, None], part[-1:])[..., 0] for part in (alpha, beta)]
-        laws = self.domain.select(self.discrete_parents)
+        distributions = self.domain.select(self.discrete_parents)
         centres = self.dense(weights[:-1], weights[-1])
-        return RegressionPosteriors(laws, centres, flat.reshape(*flat.shape[:-1], q, q), *shapes)
+        return RegressionPosteriors(distributions, centres, flat.reshape(*flat.shape[:-1], q, q), *shapes)
 
     @property
     def variance_errors_(self) -> Any:
@@ -197,7 +204,7 @@ class LinearGaussianNode(Regressions):
 
     def predictive_log_prob(self, columns: Columns) -> Floats:
         """Log density of each row with weights and variance integrated out (Student-t); needs a prior."""
-        return self.laws_of_rows(columns).log_density(*self.design(columns))
+        return self.distributions_of_rows(columns).log_density(*self.design(columns))
 
     def design(self, columns: Columns) -> tuple[Floats, Floats]:
         """Intercept and real parents (n, q), and the node (n,), of each row."""
@@ -205,7 +212,7 @@ class LinearGaussianNode(Regressions):
         reals = (np.asarray(columns[name], dtype=np.float64) for name in self.real_parents)
         return np.stack([np.ones(len(y)), *reals], axis=1), y
 
-    def laws_of_rows(self, columns: Columns) -> RowPosteriors:
+    def distributions_of_rows(self, columns: Columns) -> RowPosteriors:
         """The posterior of weights and variance that holds in each row; needs a prior."""
         codes = self.parent_codes(columns, len(columns[self.name]))
         return RowPosteriors(*self._posteriors_at(self.positions(codes)))

@@ -18,7 +18,7 @@ from suffice.families.matrices import log_determinant, solve
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
 from suffice.families.regression import EXACT_COLUMNS, LeastSquares, Products, least_squares
-from suffice.families.regression_law import PseudoRows
+from suffice.families.regression_distribution import PseudoRows
 from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode, products_of, statistic_of
 from suffice.statistics import Statistic, Summary
@@ -29,26 +29,26 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class JointPrior:
-    """Priors of all linear-Gaussian nodes from one normal-Wishart law of the columns `names`, in the order of the law.
+    """Priors of all linear-Gaussian nodes from one normal-Wishart distribution of the columns `names`, in its order.
 
     The prior of a node is that of its regression under the marginal distribution of (real parents, node). The evidence
     of a node is then the evidence of (parents, node) divided by that of the parents, and networks that stand for the
     same independences have the same evidence.
     """
 
-    law: NormalWishart
+    distribution: NormalWishart
     names: tuple[Hashable, ...]
 
     def __post_init__(self) -> None:
         """Check that every dimension has a name."""
-        if len(self.law.mean_) != len(self.names):
+        if len(self.distribution.mean_) != len(self.names):
             raise OptionError(
-                f"The normal-Wishart prior has {len(self.law.mean_)} dimensions; the network has {len(self.names)} "
-                f"real columns: {listing(self.names)}."
+                f"The normal-Wishart prior has {len(self.distribution.mean_)} dimensions; the network has "
+                f"{len(self.names)} real columns: {listing(self.names)}."
             )
 
     @classmethod
-    def of(cls, law: NormalWishart, columns: tuple[Hashable, ...]) -> JointPrior:
+    def of(cls, distribution: NormalWishart, columns: tuple[Hashable, ...]) -> JointPrior:
         """The prior of some real columns, read by the names of the distribution.
 
         A distribution without names is taken only where the order of its dimensions does not matter: the order in which
@@ -56,31 +56,31 @@ class JointPrior:
         have different priors. A distribution of more columns than these is good too, as its marginal is a distribution
         of the same kind.
         """
-        if law.names is None:
-            joint = cls(law, columns)
-            if not law.exchangeable:
+        if distribution.names is None:
+            joint = cls(distribution, columns)
+            if not distribution.exchangeable:
                 raise OptionError(
                     "The NormalWishart prior does not say which column each dimension is. Give NormalWishart(..., "
                     f"names=[...]) with the real columns {listing(columns)} in the order of its mean."
                 )
             return joint
-        absent = [name for name in columns if name not in law.names]
+        absent = [name for name in columns if name not in distribution.names]
         if absent:
             raise OptionError(
-                f"The NormalWishart prior has the names {listing(law.names)}; the network has also the real columns "
-                f"{listing(absent)}."
+                f"The NormalWishart prior has the names {listing(distribution.names)}; the network has also the real "
+                f"columns {listing(absent)}."
             )
-        return cls(law, tuple(law.names))
+        return cls(distribution, tuple(distribution.names))
 
     def pseudo_rows(self, parents: tuple[Hashable, ...], node: Hashable) -> PseudoRows:
         """The prior of one regression; ``v ~ InverseGamma(dof / 2, T_yy.x / 2)`` with the marginal's dof."""
-        law = self.law.marginal([self.names.index(name) for name in (*parents, node)])
-        scatter, p = law.inverse_scale_, len(parents)
-        rest, logs = float(scatter[p, p]), math.log(law.strength_)
+        distribution = self.distribution.marginal([self.names.index(name) for name in (*parents, node)])
+        scatter, p = distribution.inverse_scale_, len(parents)
+        rest, logs = float(scatter[p, p]), math.log(distribution.strength_)
         if p:
             rest -= float(scatter[p, :p] @ solve(scatter[:p, :p], scatter[:p, p]))
             logs += log_determinant(scatter[:p, :p])
-        return PseudoRows(law.strength_, law.mean_, scatter, law.dof_ / 2, rest / 2, 0, logs)
+        return PseudoRows(distribution.strength_, distribution.mean_, scatter, distribution.dof_ / 2, rest / 2, 0, logs)
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,17 @@ class LinearGaussianLearner(NodeLearner):
         if isinstance(self.prior, JointPrior):
             return self.prior.pseudo_rows(tuple(parents), node)
         if isinstance(self.prior, NormalInverseGamma):
-            law = self.prior
-            centre, scatter = np.array([law.delta_]), np.array([[2 * law.beta_]])
-            return PseudoRows(law.gamma_, centre, scatter, law.alpha_, law.beta_, 0, math.log(law.gamma_))
+            distribution = self.prior
+            centre, scatter = np.array([distribution.delta_]), np.array([[2 * distribution.beta_]])
+            return PseudoRows(
+                distribution.gamma_,
+                centre,
+                scatter,
+                distribution.alpha_,
+                distribution.beta_,
+                0,
+                math.log(distribution.gamma_),
+            )
         return None if self.prior is None else self.prior.pseudo_rows(len(parents))
 
     def _without_rows(self, domain: Domain, cells: Codes) -> LinearGaussianNode:

@@ -178,7 +178,7 @@ class NoisyOrNode(UnitFree):
     def posterior_(self) -> Any:
         """Refused: the posterior of noisy-OR weights has no closed form."""
         raise EstimateError(
-            f"{self.name!r} is a noisy-OR node: its posterior has no closed form. Its weights are the posterior mode, "
+            f"{self.name!r} is a noisy-OR node: its posterior has no closed form. Its weights are the MAP estimate, "
             "and standard_errors_ give their spread."
         )
 

@@ -22,7 +22,8 @@ Scope = tuple[Hashable, ...]
 
 #: A node with more parents enters the junction tree as a chain of small tables.
 MOST_IN_TABLE = 4
-#: A family with more joint states is learned from gaps by its chain, not by the counts of all its joint states.
+#: A family with more joint states is learned from missing values by its chain, not by the counts of all its joint
+#: states.
 CHAINED_CELLS = 2**12
 
 

@@ -1,4 +1,4 @@
-"""How a noisy-OR node is learned: the weights of maximum likelihood, or of the posterior mode, by Newton's method."""
+"""How a noisy-OR node is learned: the weights of maximum likelihood, or the MAP, by Newton's method."""
 
 from __future__ import annotations
 

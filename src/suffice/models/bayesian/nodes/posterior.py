@@ -21,7 +21,7 @@ from suffice.families.base import as_floats, generator
 from suffice.families.categoricals import Dirichlets
 from suffice.families.conjugate import as_point, tails
 from suffice.families.dirichlet import Dirichlet
-from suffice.families.regression_law import RegressionLaw, variance_quantiles, weight_quantiles
+from suffice.families.regression_distribution import RegressionDistribution, variance_quantiles, weight_quantiles
 from suffice.families.student import StudentT
 from suffice.models.bayesian.nodes.regressions import named
 from suffice.table import Table
@@ -29,7 +29,7 @@ from suffice.table import Table
 
 @dataclass(frozen=True, eq=False)
 class DirichletTable:
-    """Independent Dirichlet laws of the rows of P(node | parents); `alpha_` is a table with axes (parents, node)."""
+    """Independent Dirichlet distributions of the rows of P(node | parents); `alpha_` has the axes (parents, node)."""
 
     alpha_: Table
 
@@ -90,8 +90,8 @@ class DirichletTable:
 class RegressionPosteriors:
     """Independent distributions of (weights, variance), one for each joint state of the discrete parents.
 
-    `weights_` (cards..., q), `spread_` (cards..., q, q), `alpha_` and `beta_` (cards...) are those of `RegressionLaw`;
-    NaN where a joint state has no rows and the prior leaves the intercept flat.
+    `weights_` (cards..., q), `spread_` (cards..., q, q), `alpha_` and `beta_` (cards...) are those of
+    `RegressionDistribution`; NaN where a joint state has no rows and the prior leaves the intercept flat.
     """
 
     domain: Domain
@@ -100,7 +100,7 @@ class RegressionPosteriors:
     alpha_: Floats
     beta_: Floats
 
-    def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> RegressionLaw:
+    def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> RegressionDistribution:
         """The distribution at a joint state of the discrete parents."""
         state = named(where, states)
         if set(state) != set(self.domain.names):
@@ -111,7 +111,7 @@ class RegressionPosteriors:
                 f"{state!r} has no rows and a flat prior of the intercept, so there is no posterior. Use "
                 "LinearGaussianPrior(..., on='all')."
             )
-        return RegressionLaw(
+        return RegressionDistribution(
             self.weights_[index], self.spread_[index], float(self.alpha_[index]), float(self.beta_[index])
         )
 
@@ -178,7 +178,7 @@ class RegressionPosteriors:
 
 @dataclass(frozen=True)
 class RowPosteriors:
-    """One law of (weights, variance) for each of n rows: `weights` (n, q), `spread` (n, q, q), `alpha`, `beta` (n,)."""
+    """(weights, variance) are random in each of n rows: `weights` (n, q), `spread` (n, q, q), `alpha`, `beta` (n,)."""
 
     weights: Floats
     spread: Floats
@@ -195,7 +195,7 @@ class RowPosteriors:
         return np.asarray(centre - (self.alpha + 0.5) * np.log1p(away**2 / scale))
 
     def after(self, x: Floats, y: Floats, seen: NDArray[np.bool_]) -> RowPosteriors:
-        """The laws after one more observation (x, y) in the rows where it was `seen` (n,): a change of rank one."""
+        """The distributions after one more observation (x, y) in the rows `seen` (n,): a change of rank one."""
         reach = np.einsum("nij,nj->ni", self.spread, x)
         gain = seen / (1 + (reach * x).sum(axis=1))
         away = y - (x * self.weights).sum(axis=1)

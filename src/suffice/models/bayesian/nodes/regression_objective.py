@@ -16,7 +16,7 @@ from suffice.array_types import Floats
 from suffice.families.gamma_function import excess
 from suffice.families.regression import Products
 from suffice.families.regression_check import shares_to_fall
-from suffice.families.regression_law import PseudoRows
+from suffice.families.regression_distribution import PseudoRows
 from suffice.fitting.report import in_standard_errors
 
 LOG_2PI = math.log(2 * math.pi)

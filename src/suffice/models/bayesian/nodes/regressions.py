@@ -201,7 +201,7 @@ class Regressions(FittedNode):
             size += np.abs(term)
         return mean, np.broadcast_to(variance, (n,)), size
 
-    def normal_laws(self, columns: Columns, n: int) -> tuple[Floats, Floats]:
+    def normal_distributions(self, columns: Columns, n: int) -> tuple[Floats, Floats]:
         """Mean and variance of the node in each of n rows of its parents."""
         mean, variance, _ = self._means(columns, n)
         return mean, variance

@@ -194,7 +194,7 @@ class TableNode(UnitFree):
 
     @property
     def posterior_(self) -> DirichletTable:
-        """The Dirichlet laws of the rows after the data; needs a prior. Configurations without rows keep the prior."""
+        """The Dirichlet posteriors of the rows; needs a prior. Configurations without rows keep the prior."""
         from suffice.models.bayesian.nodes.posterior import DirichletTable
 
         return DirichletTable(Table(self.domain, self.dense(*self._posterior_rows())))

@@ -69,8 +69,8 @@ class EvidenceFirst:
         return table
 
 
-def spread(law: Floats, cards: tuple[int, ...], known: Mapping[int, int]) -> Floats:
-    """The law of the unknown axes as one of all axes: the known ones have all their probability at one place."""
+def spread(distribution: Floats, cards: tuple[int, ...], known: Mapping[int, int]) -> Floats:
+    """The distribution of the unknown axes as one of all axes: a known one has all its probability at one state."""
     joint = np.zeros(cards)
-    joint[tuple(known.get(axis, slice(None)) for axis in range(len(cards)))] = law
+    joint[tuple(known.get(axis, slice(None)) for axis in range(len(cards)))] = distribution
     return joint

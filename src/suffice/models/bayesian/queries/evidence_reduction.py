@@ -23,8 +23,8 @@ from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.queries.exact import exact_inference
-from suffice.models.bayesian.queries.tables import complete_rows, laws_by_state, log_prob_of_whole_rows
-from suffice.models.evidence import BY_SAMPLES, Evidence, Names, RowLaws, read_evidence
+from suffice.models.bayesian.queries.tables import complete_rows, distributions_by_state, log_prob_of_whole_rows
+from suffice.models.evidence import BY_SAMPLES, Evidence, Names, RowDistributions, read_evidence
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ class ReducedInference:
         hidden = [parent for parent in node.real_parents if parent not in evidence.values]
         if hidden:
             raise OptionError(
-                f"{name!r} is a GLM node and its real parents {listing(hidden)} are not among the evidence: its law "
-                f"given the evidence has no closed form. Give their values, or: {BY_SAMPLES}"
+                f"{name!r} is a GLM node and its real parents {listing(hidden)} are not among the evidence: its "
+                f"distribution given the evidence has no closed form. Give their values, or: {BY_SAMPLES}"
             )
         if self._real(name) and name not in evidence.values:
             raise OptionError(
-                f"{name!r} is a node of the {node.learned.family} family that is not among the evidence, and its law "
-                f"given the evidence has no closed form. predict gives its mean. {BY_SAMPLES}"
+                f"{name!r} is a node of the {node.learned.family} family that is not among the evidence, and its "
+                f"distribution given the evidence has no closed form. predict gives its mean. {BY_SAMPLES}"
             )
         values = {p: evidence.values[p] for p in (*node.real_parents, name) if p in evidence.values}
         logs = node.log_table(values)
@@ -135,7 +135,7 @@ class ReducedInference:
     # -- one question ------------------------------------------------------------------------------------------------
 
     def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Any:
-        """A table of discrete variables, or the law of linear-Gaussian ones, as the engine of what remains gives it."""
+        """A table of discrete variables, or the distribution of linear-Gaussian ones, by the engine of what remains."""
         names = self.domain.names_of(variables)
         known = [name for name in names if name in (given or {}) and self._real(name)]
         if known:
@@ -183,7 +183,7 @@ class ReducedInference:
     def log_likelihood(
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
-        """Log density of each row; gaps and absent columns are summed and integrated out, distinct rows once each."""
+        """Log density of each row; missing values are summed and integrated out, distinct rows once each."""
         logs, rows = log_prob_of_whole_rows(self.nodes, columns, n)
         kept = self._relevant(columns)
         others = [self.nodes[name] for name in kept if not self.nodes[name].is_exact]
@@ -200,11 +200,13 @@ class ReducedInference:
             logs[same] = self.log_probability(given)
         return logs
 
-    def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
+    def predict_rows(
+        self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None
+    ) -> RowDistributions:
         """P(target | row) (n, card) of a discrete target, or the mean (n,) of a real one."""
         known = {name: values for name, values in columns.items() if name != target}
         if not self._real(target):
-            return self.laws_of_rows(known, n, [target], threads=threads)
+            return self.distributions_of_rows(known, n, [target], threads=threads)
         node = self.nodes[target]
         means, possible = np.empty(n), np.ones(n, dtype=bool)
         below = [name for name in self._relevant([target, *known]) if target in self.parents[name]]
@@ -235,17 +237,17 @@ class ReducedInference:
                 f"has no closed form. Give their columns. {BY_SAMPLES}"
             )
         free = [name for name in self.parents[target] if name not in given]
-        law = self.query(free, given).values.ravel() if free else np.ones(1)
+        distribution = self.query(free, given).values.ravel() if free else np.ones(1)
         shape = self.domain.shape(free)
-        codes = np.indices(shape, dtype=np.int32).reshape(len(shape), len(law))
+        codes = np.indices(shape, dtype=np.int32).reshape(len(shape), len(distribution))
         columns: dict[Hashable, Any] = dict(zip(free, codes, strict=True))
         for name, value in read_evidence(self.domain, given).known.items():
-            columns[name] = np.full(len(law), value, dtype=np.float64 if self._real(name) else np.int32)
-        return float(law @ node.mean(columns, len(law)))
+            columns[name] = np.full(len(distribution), value, dtype=np.float64 if self._real(name) else np.int32)
+        return float(distribution @ node.mean(columns, len(distribution)))
 
-    def laws_of_rows(
+    def distributions_of_rows(
         self, columns: Columns, n: int, names: Sequence[Hashable], *, threads: int | None = None
-    ) -> RowLaws:
+    ) -> RowDistributions:
         """P(names | row) of each row (n, cards...), all names discrete."""
         scope = tuple(names)
         probabilities, possible = np.zeros((n, *self.domain.shape(scope))), np.ones(n, dtype=bool)
@@ -272,7 +274,7 @@ class ReducedInference:
         near = [name for name in self._relevant([target, *columns]) if target in (name, *self.parents[name])]
         nodes = {name: self.nodes[name] for name in near}
         needed = {other for name in near for other in (name, *self.parents[name])} - {target}
-        return complete_rows(columns, needed, n), lambda part, size, threads: laws_by_state(
+        return complete_rows(columns, needed, n), lambda part, size, threads: distributions_by_state(
             nodes, part, size, self.domain[target]
         )
 
@@ -286,7 +288,7 @@ class ReducedInference:
             inner = self._with_placeholders(
                 kept, {node.name: placeholder(node.variable, part[node.name]) for node in others}
             )
-            return inner.laws_of_rows(part, size, scope, threads=threads)
+            return inner.distributions_of_rows(part, size, scope, threads=threads)
 
         return np.zeros(n, dtype=bool) if shown & set(scope) else complete_rows(columns, shown, n), work
 
@@ -306,10 +308,10 @@ class ReducedInference:
         if values is None:
             yield {}, rows
             return
-        gaps = [
+        missing = [
             np.isnan(values[:, column]) if self._real(n) else values[:, column] < 0 for column, n in enumerate(names)
         ]
-        values[np.stack(gaps, axis=1)] = np.inf  # Gaps are alike, which NaN is not.
+        values[np.stack(missing, axis=1)] = np.inf  # Missing values are alike, which NaN is not.
         distinct, places = np.unique(values, axis=0, return_inverse=True)
         for number, row in enumerate(distinct):
             given = {name: self._label(name, value) for name, value in zip(names, row, strict=True) if value < np.inf}
@@ -328,7 +330,7 @@ def _refuse_below(target: Hashable, below: Sequence[Hashable]) -> None:
 
 
 def placeholder(variable: Variable, values: NDArray[Any]) -> Any:
-    """A node without parents for a variable that all rows show: equal probabilities, or a normal law of the values."""
+    """A node without parents for a variable that all rows show: equal probabilities, or a normal distribution."""
     if variable.kind == "discrete":
         return TableNode.given(Domain([variable]), np.full(variable.card, 1.0 / variable.card))
     spread = float(np.var(values))

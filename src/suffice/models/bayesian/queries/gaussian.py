@@ -14,7 +14,7 @@ from suffice.domain import Domain
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
-from suffice.models.evidence import Names, RowLaws, read_evidence
+from suffice.models.evidence import Names, RowDistributions, read_evidence
 
 
 class GaussianInference:
@@ -39,21 +39,21 @@ class GaussianInference:
         """The distribution of some nodes given values of others, in the order asked."""
         names, values = self.domain.names_of(variables), read_evidence(self.domain, given).values
         kept = {*names, *values}
-        law = self.joint.law.marginal([name for name in self.joint.names if name in kept])
+        distribution = self.joint.distribution.marginal([name for name in self.joint.names if name in kept])
         if not values:
-            return JointGaussian(law.marginal(names))
-        return JointGaussian(with_points(JointGaussian(law).condition(values).law, names, values))
+            return JointGaussian(distribution.marginal(names))
+        return JointGaussian(with_points(JointGaussian(distribution).condition(values).distribution, names, values))
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, JointGaussian]:
         """The distribution of every node that is not observed, from one conditioning."""
         names = [name for name in self.domain.names if name not in (given or {})]
-        law = self.query(names, given)
-        return {name: law.marginal([name]) for name in names}
+        distribution = self.query(names, given)
+        return {name: distribution.marginal([name]) for name in names}
 
     def map_query(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """The mode of the density given the evidence, which is the mean."""
-        law = self.query(list(self.domain.names), given)
-        return dict(zip(law.names, law.mean.tolist(), strict=True))
+        distribution = self.query(list(self.domain.names), given)
+        return dict(zip(distribution.names, distribution.mean.tolist(), strict=True))
 
     def log_probability(self, given: Mapping[Any, Any] | None) -> float:
         """Log density of the values; -inf where they are impossible."""
@@ -66,14 +66,16 @@ class GaussianInference:
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
         """Log density of each row; missing values and absent columns are integrated out."""
-        return self.joint.law.log_prob(self._rows(columns, n))
+        return self.joint.distribution.log_prob(self._rows(columns, n))
 
-    def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
+    def predict_rows(
+        self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None
+    ) -> RowDistributions:
         """The conditional mean (n,) of the target given each row."""
         means, column = np.empty(n), self.joint.names.index(target)
         possible = np.ones(n, dtype=bool)
         others = {name: values for name, values in columns.items() if name != target}
-        for pattern in self.joint.law.patterns(self._rows(others, n)):
+        for pattern in self.joint.distribution.patterns(self._rows(others, n)):
             means[pattern.rows] = pattern.filled[:, column]
             possible[pattern.rows] = pattern.log_prob > -np.inf
         return means, possible
@@ -88,5 +90,5 @@ class GaussianInference:
 
     def sample_given(self, given: Mapping[Any, Any], n: int, rng: np.random.Generator) -> dict[Hashable, NDArray[Any]]:
         """`n` rows by node, from the exact posterior."""
-        law = self.query(list(self.domain.names), given)
-        return dict(law.sample(n, random_state=rng))
+        distribution = self.query(list(self.domain.names), given)
+        return dict(distribution.sample(n, random_state=rng))

@@ -25,9 +25,9 @@ class JointGaussian:
     no variance; then there is no precision.
     """
 
-    def __init__(self, law: GaussianJoint) -> None:
+    def __init__(self, distribution: GaussianJoint) -> None:
         """Take the distribution of the engine."""
-        self.law = law
+        self.distribution = distribution
 
     @classmethod
     def of_network(cls, nodes: Mapping[Any, Regression]) -> JointGaussian:
@@ -43,22 +43,22 @@ class JointGaussian:
     @property
     def names(self) -> tuple[Hashable, ...]:
         """The variables, in the order of the arrays."""
-        return self.law.names
+        return self.distribution.names
 
     @property
     def mean(self) -> Floats:
         """Mean (d,)."""
-        return self.law.mean
+        return self.distribution.mean
 
     @property
     def covariance(self) -> Floats:
         """Covariance (d, d)."""
-        return self.law.covariance
+        return self.distribution.covariance
 
     @property
     def standard_deviation(self) -> Floats:
         """Standard deviation of each variable (d,)."""
-        return np.sqrt(np.maximum(np.diag(self.law.covariance), 0.0))
+        return np.sqrt(np.maximum(np.diag(self.distribution.covariance), 0.0))
 
     @property
     def precision(self) -> Floats:
@@ -72,7 +72,7 @@ class JointGaussian:
         That of a whole network has an exact 0 for every pair of nodes that neither an edge nor a common child joins.
         """
         if self._nodes is None:
-            return self.law.information()
+            return self.distribution.information()
         _, h, precision = information_form(self._nodes)
         return h, np.asarray(precision.toarray())
 
@@ -91,11 +91,12 @@ class JointGaussian:
         """Covariance of two variables."""
         return self.variance_of(first) if first == second else float(self.marginal([first, second]).covariance[0, 1])
 
-    # -- other laws --------------------------------------------------------------------------------------------------
+    # -- other distributions
+    # --------------------------------------------------------------------------------------------------
 
     def marginal(self, variables: Names) -> JointGaussian:
         """The distribution of one or several variables, in the order asked."""
-        return JointGaussian(self.law.marginal(self._domain().names_of(variables)))
+        return JointGaussian(self.distribution.marginal(self._domain().names_of(variables)))
 
     def condition(self, given: Mapping[Any, float]) -> JointGaussian:
         """The distribution of the other variables given the values of some.
@@ -106,9 +107,9 @@ class JointGaussian:
         known = {name: float(value) for name, value in given.items()}
         if not np.isfinite(list(known.values())).all():
             raise DataError(f"The given values {known!r} are not all finite.")
-        self.law.marginal(list(known))
+        self.distribution.marginal(list(known))
         try:
-            return JointGaussian(self.law.condition(known))
+            return JointGaussian(self.distribution.condition(known))
         except DataError as error:
             raise EstimateError(str(error)) from None
 
@@ -121,11 +122,11 @@ class JointGaussian:
         """
         seen = [name for name in self.names if name in columns]
         rows = np.stack([np.asarray(columns[name], dtype=np.float64) for name in seen], axis=1)
-        return self.law.marginal(seen).log_prob(rows)
+        return self.distribution.marginal(seen).log_prob(rows)
 
     def sample(self, n: int = 1, *, random_state: Any = None) -> dict[Hashable, Floats]:
         """`n` draws, as columns by name."""
-        return dict(zip(self.names, self.law.sample(n, random_state).T, strict=True))
+        return dict(zip(self.names, self.distribution.sample(n, random_state).T, strict=True))
 
     # -- display -----------------------------------------------------------------------------------------------------
 
@@ -143,7 +144,7 @@ class JointGaussian:
                 self.names, self.mean, self.standard_deviation, range(SHOWN), strict=False
             )
         ]
-        rows = [("normal law of", "mean", "standard deviation"), *rows]
+        rows = [("normal distribution of", "mean", "standard deviation"), *rows]
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         rest = len(self.names) - SHOWN
@@ -152,12 +153,14 @@ class JointGaussian:
     __repr__ = __str__
 
 
-def with_points(law: GaussianJoint, names: Sequence[Hashable], values: Mapping[Hashable, float]) -> GaussianJoint:
-    """The law of `names` in order: some follow `law`, the others are known values, without variance."""
+def with_points(
+    distribution: GaussianJoint, names: Sequence[Hashable], values: Mapping[Hashable, float]
+) -> GaussianJoint:
+    """The distribution of `names` in order: some follow `distribution`, others are known, without variance."""
     d = len(names)
-    mean, root = np.zeros(d), np.zeros((d, law.root.shape[1]))
+    mean, root = np.zeros(d), np.zeros((d, distribution.root.shape[1]))
     free = [axis for axis, name in enumerate(names) if name not in values]
-    inner = law.marginal([names[axis] for axis in free])
+    inner = distribution.marginal([names[axis] for axis in free])
     mean[free], root[free] = inner.mean, inner.root
     for axis, name in enumerate(names):
         if name in values:

@@ -21,7 +21,7 @@ from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.mixed_distribution import MixedDistribution
 from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
-from suffice.models.evidence import BY_SAMPLES, Names, RowLaws, read_evidence
+from suffice.models.evidence import BY_SAMPLES, Names, RowDistributions, read_evidence
 from suffice.table import Table
 
 #: Rows worked on at a time: each has numbers for every joint state of the discrete variables that real ones depend on.
@@ -49,8 +49,8 @@ class MixedInference:
             real = [parent for parent in node.domain.names[:-1] if not self._discrete(parent)]
             if self._discrete(name) and real:
                 raise OptionError(
-                    f"{name!r} is discrete and has the real parents {listing(real)}: its law given evidence has no "
-                    f"closed form, so exact inference does not take it. {BY_SAMPLES}"
+                    f"{name!r} is discrete and has the real parents {listing(real)}: its distribution given evidence "
+                    f"has no closed form, so exact inference does not take it. {BY_SAMPLES}"
                 )
             if not self._discrete(name) and not node.linear:
                 raise OptionError(
@@ -80,12 +80,12 @@ class MixedInference:
         return self.engine.condition(evidence.known, evidence.likelihoods)
 
     def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Any:
-        """A table of discrete variables, the mixture of normal laws of real ones, or a `MixedDistribution` of both."""
+        """A table of discrete variables, a mixture of normal distributions of real ones, or a `MixedDistribution`."""
         names, posterior = self.domain.names_of(variables), self._posterior(given)
         with _possible(given):
-            return self._law(posterior, names)
+            return self._distribution(posterior, names)
 
-    def _law(self, posterior: MixedPosterior, names: Sequence[Hashable]) -> Any:
+    def _distribution(self, posterior: MixedPosterior, names: Sequence[Hashable]) -> Any:
         discrete = [name for name in names if self._discrete(name)]
         reals = [name for name in names if not self._discrete(name)]
         if not reals:
@@ -100,7 +100,7 @@ class MixedInference:
         asked = [v.name for v in self.domain.variables if v.kind == "discrete" or v.name not in (given or {})]
         posterior = self._posterior(given)
         with _possible(given):
-            return {name: self._law(posterior, [name]) for name in asked}
+            return {name: self._distribution(posterior, [name]) for name in asked}
 
     def map_query(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """Not defined: densities and probabilities do not compare."""
@@ -134,12 +134,14 @@ class MixedInference:
             logs[some] = log_evidence(engine, part, threads=worker_count(threads), calls=calls)
         return logs
 
-    def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
+    def predict_rows(
+        self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None
+    ) -> RowDistributions:
         """P(target | row) (n, card) of a discrete target, or the mean (n,) of a real one."""
         discrete = self._discrete(target)
         known = {name: values for name, values in columns.items() if name != target}
         if discrete:
-            return self.laws_of_rows(known, n, [target], threads=threads)
+            return self.distributions_of_rows(known, n, [target], threads=threads)
         if not known:
             return np.full(n, self.query(target, None).mean[0]), np.ones(n, dtype=bool)
         predicted, possible = np.empty(n), np.ones(n, dtype=bool)
@@ -150,14 +152,14 @@ class MixedInference:
             possible[rows] = group.log_evidence > -np.inf
         return predicted, possible
 
-    def laws_of_rows(
+    def distributions_of_rows(
         self, columns: Columns, n: int, names: Sequence[Hashable], *, threads: int | None = None
-    ) -> RowLaws:
+    ) -> RowDistributions:
         """P(names | row) of each row (n, cards...), all names discrete."""
         scope = tuple(names)
         if not columns:
-            law = self.query(list(scope), None).values
-            return np.repeat(law[None], n, axis=0), np.ones(n, dtype=bool)
+            distribution = self.query(list(scope), None).values
+            return np.repeat(distribution[None], n, axis=0), np.ones(n, dtype=bool)
         probabilities, possible = np.empty((n, *self.domain.shape(scope))), np.ones(n, dtype=bool)
         for rows, group in self._groups(columns, n, [scope], (), threads):
             probabilities[rows] = group.marginals[scope]

@@ -1,4 +1,4 @@
-"""The joint law of discrete and real variables: a table, and in each of its cells a mixture of normal laws."""
+"""The joint distribution of discrete and real variables: a table, and in each cell a mixture of normal ones."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class MixedDistribution:
         u, cells = len(self.names), self.table.values.size
         mean, covariance = np.full((cells, u), np.nan), np.full((cells, u, u), np.nan)
         for cell in np.flatnonzero(self.table.values.ravel() > 0):
-            law = self._at(int(cell))
-            mean[cell], covariance[cell] = law.mean, law.covariance
+            distribution = self._at(int(cell))
+            mean[cell], covariance[cell] = distribution.mean, distribution.covariance
         shape = self.table.values.shape
         return mean.reshape(*shape, u), covariance.reshape(*shape, u, u)
 

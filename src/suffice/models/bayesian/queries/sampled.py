@@ -56,9 +56,13 @@ class SampledInference:
 
         draws, weights, log_probability = draw_weighted(order, take, n)
         columns, possible = [draws[name] for name in names], possible_states(self.domain, evidence)
-        law = SampledDistribution(self.domain.select(names), columns, weights, log_probability, possible)
-        law.warn(f"P({', '.join(map(str, names))})")
-        return law.table(names) if all(v.kind == "discrete" for v in law.domain.variables) else law
+        distribution = SampledDistribution(self.domain.select(names), columns, weights, log_probability, possible)
+        distribution.warn(f"P({', '.join(map(str, names))})")
+        return (
+            distribution.table(names)
+            if all(v.kind == "discrete" for v in distribution.domain.variables)
+            else distribution
+        )
 
     def _flattened(self, evidence: Evidence) -> set[Hashable]:
         """The nodes that decide how probable the evidence is: its ancestors.
@@ -90,7 +94,7 @@ class SampledInference:
             if not np.isnan(p).any():
                 return draw_flattened(p if likelihood is None else p * likelihood, rng, share)
         elif share:
-            mean, variance = node.normal_laws(draws, n)
+            mean, variance = node.normal_distributions(draws, n)
             if not np.isnan(variance).any():
                 return draw_widened(mean, variance, rng, share)
         return node.sample(draws, rng, n), 0.0  # Which says what is undefined, where something is.

@@ -20,7 +20,7 @@ from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
 from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
-from suffice.models.evidence import Names, RowLaws, known_columns, read_evidence
+from suffice.models.evidence import Names, RowDistributions, known_columns, read_evidence
 from suffice.records import replace
 from suffice.table import Table
 
@@ -131,10 +131,10 @@ class TableInference:
         try:
             values = part._posterior(hard, soft, given, names).marginal(names)
         except SizeError as error:
-            law = part._evidence_first(hard, soft, tuple(names), error)[1]
-            if law is None:
+            distribution = part._evidence_first(hard, soft, tuple(names), error)[1]
+            if distribution is None:
                 raise _impossible(given) from None
-            values = law
+            values = distribution
         return Table(self.domain.select(names), values)
 
     def query_by(self, planner: Planner, variables: Any, given: Mapping[Any, Any] | None) -> Table:
@@ -168,9 +168,9 @@ class TableInference:
         if log_probability == -np.inf:
             return log_probability, None
         unknown = [name for name in names if name not in hard]
-        law = np.ones(()) if calibrated is None or not unknown else calibrated.marginal(unknown)
+        distribution = np.ones(()) if calibrated is None or not unknown else calibrated.marginal(unknown)
         places = {axis: hard[name] for axis, name in enumerate(names) if name in hard}
-        return log_probability, spread(law, self.domain.shape(names), places)
+        return log_probability, spread(distribution, self.domain.shape(names), places)
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, from one calibration."""
@@ -259,25 +259,27 @@ class TableInference:
             logs[rest] = answers.log_partition
         return logs
 
-    def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
+    def predict_rows(
+        self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None
+    ) -> RowDistributions:
         """P(target | row) of each row (n, card)."""
         others = {name: values for name, values in columns.items() if name != target}
-        return self.laws_of_rows(others, n, [target], threads=threads)
+        return self.distributions_of_rows(others, n, [target], threads=threads)
 
-    def laws_of_rows(
+    def distributions_of_rows(
         self, columns: Columns, n: int, names: Sequence[Hashable], *, threads: int | None = None
-    ) -> RowLaws:
+    ) -> RowDistributions:
         """P(names | row) of each row (n, cards...)."""
         rows, seen = _matrix(columns, n)
         scope = tuple(names)
         part = self._part([*seen, *scope])
         if part._wide and len(scope) == 1 and {*seen, *scope} == set(part.nodes) and (rows >= 0).all():
-            return part._laws_of_whole_rows(columns, n, scope[0])
+            return part._distributions_of_whole_rows(columns, n, scope[0])
         try:
             tree = part._tree_with(scope)
         except SizeError as error:
-            logs, laws = self._row_by_row(rows, seen, scope, error)
-            return laws, logs > -np.inf
+            logs, distributions = self._row_by_row(rows, seen, scope, error)
+            return distributions, logs > -np.inf
         asked = (*seen, *scope)
         scopes = list(dict.fromkeys([scope, *part.undefined.scopes(asked)]))
         answers = tree.solve_rows(rows, seen, scopes=scopes, threads=worker_count(threads))
@@ -289,13 +291,13 @@ class TableInference:
     ) -> tuple[Floats, Floats]:
         """Log-probabilities (n,) and P(names | row) (n, cards...), evidence first, one distinct row after the other."""
         distinct, places = np.unique(rows, axis=0, return_inverse=True)
-        logs, laws = np.zeros(len(distinct)), np.zeros((len(distinct), *self.domain.shape(names)))
+        logs, distributions = np.zeros(len(distinct)), np.zeros((len(distinct), *self.domain.shape(names)))
         for number, row in enumerate(distinct.tolist()):
             hard = {name: code for name, code in zip(seen, row, strict=True) if code >= 0}
-            logs[number], law = self._part([*hard, *names])._evidence_first(hard, {}, names, error)
-            if law is not None:
-                laws[number] = law
-        return logs[places.ravel()], laws[places.ravel()]
+            logs[number], distribution = self._part([*hard, *names])._evidence_first(hard, {}, names, error)
+            if distribution is not None:
+                distributions[number] = distribution
+        return logs[places.ravel()], distributions[places.ravel()]
 
     @cached_property
     def _wide(self) -> bool:
@@ -305,9 +307,9 @@ class TableInference:
         except SizeError:
             return True
 
-    def _laws_of_whole_rows(self, columns: Columns, n: int, target: Hashable) -> RowLaws:
+    def _distributions_of_whole_rows(self, columns: Columns, n: int, target: Hashable) -> RowDistributions:
         """P(target | row) (n, card) where every other node is known: by the nodes alone, without a tree."""
-        return laws_by_state(self.nodes, columns, n, self.domain[target])
+        return distributions_by_state(self.nodes, columns, n, self.domain[target])
 
     def _tree_with(self, scope: tuple[Hashable, ...]) -> JunctionTree:
         """The tree, or one in which the scope lies in a clique."""
@@ -325,7 +327,9 @@ def _impossible(given: object) -> EstimateError:
     return EstimateError(f"The evidence {given!r} has probability 0 under the network, so nothing follows from it.")
 
 
-def laws_by_state(nodes: Mapping[Hashable, Any], columns: Columns, n: int, target: Variable) -> RowLaws:
+def distributions_by_state(
+    nodes: Mapping[Hashable, Any], columns: Columns, n: int, target: Variable
+) -> RowDistributions:
     """P(target | row) (n, card) where all others in the families of these nodes are known: state by state."""
     logs = np.zeros((n, target.card))
     for state in range(target.card):
@@ -334,9 +338,9 @@ def laws_by_state(nodes: Mapping[Hashable, Any], columns: Columns, n: int, targe
     if np.isnan(logs).any():
         raise EstimateError(UNDEFINED.format(listing(nodes)))
     top = logs.max(axis=1, keepdims=True, initial=-np.inf)
-    law = np.exp(logs - np.where(top > -np.inf, top, 0.0))
-    mass = law.sum(axis=1, keepdims=True)
-    return law / np.where(mass > 0, mass, 1.0), top[:, 0] > -np.inf
+    distribution = np.exp(logs - np.where(top > -np.inf, top, 0.0))
+    mass = distribution.sum(axis=1, keepdims=True)
+    return distribution / np.where(mass > 0, mass, 1.0), top[:, 0] > -np.inf
 
 
 def complete_rows(columns: Columns, names: Iterable[Hashable], n: int) -> NDArray[np.bool_]:
@@ -370,7 +374,7 @@ def _matrix(columns: Columns, n: int) -> tuple[NDArray[np.int32], tuple[Hashable
 def coded_columns(
     data: Any, domain: Domain, columns: Any, nodes: Domain | None = None
 ) -> Iterator[tuple[dict[Hashable, NDArray[Any]], int]]:
-    """The columns that the domain knows, batch by batch, with their length: codes (-1 for a gap), numbers (NaN).
+    """The columns that the domain knows, batch by batch, with their length: codes (-1 where missing), numbers (NaN).
 
     The states of a fitted model are closed: a label that it never saw is an error, not a missing value. Data without a
     column of `nodes` (by default the domain) are an error.

@@ -69,8 +69,8 @@ class Undefined:
         """
         for name in self.above(names):
             scope, mask = self.parents[name], self.masks[name]
-            law = np.asarray(marginal(scope)) if scope else np.ones(())
-            reached = (law.reshape(-1, *mask.shape) > 0).any(axis=0) & mask
+            distribution = np.asarray(marginal(scope)) if scope else np.ones(())
+            reached = (distribution.reshape(-1, *mask.shape) > 0).any(axis=0) & mask
             if reached.any():
                 domain, codes = self.nodes[name].domain, np.argwhere(reached)[0].tolist()
                 states = {v.name: v.states[code] for v, code in zip(domain.variables[:-1], codes, strict=True)}

@@ -1,1 +1,1 @@
-"""What hidden states emit: one file for each kind of law."""
+"""What hidden states emit: one file for each kind of distribution."""

@@ -1,4 +1,4 @@
-"""Laws of states: a table with one row of probabilities for each hidden state."""
+"""Distributions of states: a table with one row of probabilities for each hidden state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from suffice.sources.sequences import code_states
 
 @dataclass(frozen=True)
 class CategoricalEmission(Emission):
-    """P(symbol | state), with `pseudo` counts (size, M) added to those seen; two states may be a Bernoulli law.
+    """P(symbol | state), with `pseudo` counts (size, M) added to those seen; two states may be a Bernoulli's.
 
     Cells that are False in `allowed` (size, M) stay 0. `origin` says where the states come from: those that were
     declared are closed, others grow with further steps.
@@ -50,7 +50,7 @@ class CategoricalEmission(Emission):
     # -- data --------------------------------------------------------------------------------------------------------
 
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
-        """Codes (steps,), -1 for a gap."""
+        """Codes (steps,), -1 for a missing value."""
         (column,) = columns
         return (code_states(column, self._variable)[0],)
 
@@ -75,7 +75,7 @@ class CategoricalEmission(Emission):
         table = self._rows(parameters).prob(np.append(np.arange(len(self.states)), -1))
         top = table.max(axis=1)
         top[top == 0] = 1.0
-        # The code -1 of a gap wraps to the last row; `take` is several times faster than an index.
+        # The code -1 of a missing value wraps to the last row; `take` is several times faster than an index.
         scaled, logs = table / top[:, None], np.log(top)
         return np.take(scaled, data[0], axis=0, out=out, mode="wrap"), np.take(logs, data[0], mode="wrap")
 
@@ -163,17 +163,18 @@ class CategoricalEmission(Emission):
         counts[:, [wider._variable.index(state) for state in self.states]] = statistics["counts"]
         return {"counts": counts}
 
-    # -- laws --------------------------------------------------------------------------------------------------------
+    # -- distributions
+    # --------------------------------------------------------------------------------------------------------
 
-    def laws(self, parameters: Parameters) -> list[Any]:
-        """Categorical or Bernoulli laws."""
+    def distributions(self, parameters: Parameters) -> list[Any]:
+        """Categorical or Bernoulli distributions."""
         if self.bernoulli:
             return [Bernoulli(float(row[1]), states=self.states) for row in parameters["probabilities"]]
         return [Categorical(self.states, row) for row in parameters["probabilities"]]
 
-    def parameters_of(self, laws: Any) -> Parameters:
-        """From a matrix (size, M), a vector of success probabilities (size,), or a list of laws."""
-        table = self._table_of(laws)
+    def parameters_of(self, distributions: Any) -> Parameters:
+        """From a matrix (size, M), a vector of success probabilities (size,), or a list of distributions."""
+        table = self._table_of(distributions)
         if table.shape != (self.size, len(self.states)):
             raise OptionError(
                 f"emissions has shape {table.shape}; expected {(self.size, len(self.states))}: one row for each hidden "
@@ -184,15 +185,19 @@ class CategoricalEmission(Emission):
         off = np.abs(table.sum(axis=1, keepdims=True) - 1) > len(self.states) * np.finfo(np.float64).eps
         return {"probabilities": np.where(off, table / table.sum(axis=1, keepdims=True), table)}
 
-    def _table_of(self, laws: Any) -> Floats:
-        if isinstance(laws, Sequence) and len(laws) and all(hasattr(law, "parameters_") for law in laws):
-            return np.stack([self._row(law) for law in laws])
+    def _table_of(self, distributions: Any) -> Floats:
+        if (
+            isinstance(distributions, Sequence)
+            and len(distributions)
+            and all(hasattr(distribution, "parameters_") for distribution in distributions)
+        ):
+            return np.stack([self._row(distribution) for distribution in distributions])
         try:
-            table = np.array(doubles(getattr(laws, "values", laws)))
+            table = np.array(doubles(getattr(distributions, "values", distributions)))
         except (TypeError, ValueError):
             raise OptionError(
-                f"emissions is {laws!r}; expected probabilities of shape {(self.size, len(self.states))}, or one law "
-                "for each hidden state."
+                f"emissions is {distributions!r}; expected probabilities of shape {(self.size, len(self.states))}, or "
+                "one distribution for each hidden state."
             ) from None
         return np.stack([1 - table, table], axis=1) if self.bernoulli and table.ndim == 1 else table
 
@@ -201,14 +206,16 @@ class CategoricalEmission(Emission):
         allowed = given["probabilities"] > 0
         return replace(self, allowed=allowed, pseudo=self.pseudo * allowed)
 
-    def _row(self, law: Any) -> Floats:
-        if isinstance(law, Bernoulli):
-            return np.array([1 - law.probability_, law.probability_])
-        if not isinstance(law, Categorical):
-            raise OptionError(f"emissions holds {law!r}; expected laws of the symbols {listing(self.states)}.")
-        places = state_codes(self._variable, list(law.states_))
+    def _row(self, distribution: Any) -> Floats:
+        if isinstance(distribution, Bernoulli):
+            return np.array([1 - distribution.probability_, distribution.probability_])
+        if not isinstance(distribution, Categorical):
+            raise OptionError(
+                f"emissions holds {distribution!r}; expected distributions of the symbols {listing(self.states)}."
+            )
+        places = state_codes(self._variable, list(distribution.states_))
         row = np.zeros(len(self.states))
-        row[places] = law.probabilities_
+        row[places] = distribution.probabilities_
         return row
 
     def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:

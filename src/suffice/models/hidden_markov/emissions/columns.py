@@ -1,4 +1,4 @@
-"""Several columns that are independent given the state, each with laws of its own."""
+"""Several columns that are independent given the state, each with distributions of its own."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ColumnsEmission(Emission):
 
     def _check_width(self, columns: Sequence[NDArray[Any]]) -> None:
         if len(columns) != len(self.parts):
-            raise DataError(f"Steps hold {len(columns)} observations; the laws describe {len(self.parts)}.")
+            raise DataError(f"Steps hold {len(columns)} observations; the distributions describe {len(self.parts)}.")
 
     def in_closed_form(self, data: Data) -> bool:
         """All parts."""
@@ -218,23 +218,32 @@ class ColumnsEmission(Emission):
         """The sum over columns."""
         return sum(part.n_shared for part in self.parts)
 
-    # -- laws --------------------------------------------------------------------------------------------------------
+    # -- distributions
+    # --------------------------------------------------------------------------------------------------------
 
-    def laws(self, parameters: Parameters) -> list[Any]:
-        """Laws of independent columns."""
-        parts = [part.laws(own) for part, own in zip(self.parts, self._split(parameters), strict=True)]
-        return [IndependentColumns(laws, columns=self.columns) for laws in zip(*parts, strict=True)]
+    def distributions(self, parameters: Parameters) -> list[Any]:
+        """Distributions of independent columns."""
+        parts = [part.distributions(own) for part, own in zip(self.parts, self._split(parameters), strict=True)]
+        return [IndependentColumns(distributions, columns=self.columns) for distributions in zip(*parts, strict=True)]
 
-    def parameters_of(self, laws: Any) -> Parameters:
-        """From one list of laws, or one law of columns, for each state."""
-        if isinstance(laws, str) or not isinstance(laws, Sequence | np.ndarray) or len(laws) != self.size:
-            raise OptionError(f"emissions is {laws!r}; expected one entry for each of {self.size} states.")
+    def parameters_of(self, distributions: Any) -> Parameters:
+        """From one list of distributions, or one distribution of columns, for each state."""
+        if (
+            isinstance(distributions, str)
+            or not isinstance(distributions, Sequence | np.ndarray)
+            or len(distributions) != self.size
+        ):
+            raise OptionError(f"emissions is {distributions!r}; expected one entry for each of {self.size} states.")
         rows = [
-            list(law.get_params(deep=False)["laws"]) if isinstance(law, IndependentColumns) else law for law in laws
+            list(distribution.get_params(deep=False)["distributions"])
+            if isinstance(distribution, IndependentColumns)
+            else distribution
+            for distribution in distributions
         ]
         if any(not isinstance(row, Sequence | np.ndarray) or len(row) != len(self.parts) for row in rows):
             raise OptionError(
-                f"emissions is {laws!r}; expected {len(self.parts)} laws for each state, one for each column."
+                f"emissions is {distributions!r}; expected {len(self.parts)} distributions for each state, one for "
+                "each column."
             )
         given = [part.parameters_of([row[column] for row in rows]) for column, part in enumerate(self.parts)]
         return self._join(given)

@@ -1,8 +1,8 @@
-"""What the chain asks of the laws that its states emit.
+"""What the chain asks of the distributions that its states emit.
 
-An emission is fixed for a fit: how many laws there are, what columns they read, which priors they have. Their
-parameters are a dictionary of arrays whose first axis counts the laws, and so are their statistics, which add up over
-steps: the E-step weighs them by the posterior of the states, the M-step makes parameters of them.
+An emission is fixed for a fit: how many distributions there are, what columns they read, which priors they have. Their
+parameters are a dictionary of arrays whose first axis counts the distributions, and so are their statistics, which add
+up over steps: the E-step weighs them by the posterior of the states, the M-step makes parameters of them.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ Statistics = dict[str, NDArray[Any]]
 
 
 class Emission(ABC):
-    """The laws of all states."""
+    """The distributions of all states."""
 
-    #: Number of laws.
+    #: Number of distributions.
     size: int
     #: What the arrays of parameters hold: rows of probabilities ("simplex"), numbers ("real"), or symmetric matrices:
-    #: "symmetric", "diagonal", one number on the diagonal ("spherical"), or one matrix for all laws ("shared").
+    #: "symmetric", "diagonal", one number on the diagonal ("spherical"), or one matrix for all distributions
+    #: ("shared").
     kinds: ClassVar[Mapping[str, str]]
 
     @property
     def known(self) -> Mapping[str, tuple[int, ...]]:
-        """Cells of each law, by array, that are given and not learned."""
+        """Cells of each distribution, by array, that are given and not learned."""
         return {}
 
     @property
     def width(self) -> int:
-        """How many columns the laws describe."""
+        """How many columns the distributions describe."""
         return 1
 
     @property
@@ -54,11 +55,11 @@ class Emission(ABC):
 
     @abstractmethod
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
-        """Columns, each (steps,), as the laws take them; values that no law can have are an error."""
+        """Columns, each (steps,), as the distributions take them; values that no distribution can have are an error."""
 
     @abstractmethod
     def spread(self, data: Data, weights: Floats) -> Floats:
-        """Steps as points (steps, d) of comparable columns for clustering; NaN for a gap, no columns for states.
+        """Steps as points (steps, d) of comparable columns for clustering; NaN where missing, no columns for states.
 
         weights (steps,): what is comparable does not depend on whether a step was repeated or weighted.
         """
@@ -71,7 +72,7 @@ class Emission(ABC):
 
     @abstractmethod
     def log_densities(self, data: Data, parameters: Parameters) -> Floats:
-        """Log density of each step under each law (steps, size); 0 for a gap."""
+        """Log density of each step under each distribution (steps, size); 0 for a missing value."""
 
     def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
         """Densities (steps, size) divided by the largest of their step, and the logs (steps,) taken out.
@@ -92,26 +93,26 @@ class Emission(ABC):
 
     @abstractmethod
     def expected(self, statistics: Statistics, parameters: Parameters) -> Floats:
-        """Expected log-likelihood of the complete steps of each law (size,)."""
+        """Expected log-likelihood of the complete steps of each distribution (size,)."""
 
     @abstractmethod
     def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
-        """The parameters of statistics; a law that they do not determine keeps those it had.
+        """The parameters of statistics; a distribution that they do not determine keeps those it had.
 
-        That is a law without weight and without prior, and one that no member of its family fits best.
+        That is a distribution without weight and without prior, and one that no member of its family fits best.
         """
 
     def maximise_tied(
         self, statistics: Statistics, parameters: Parameters, groups: Sequence[Sequence[int]]
     ) -> Parameters:
-        """As `maximise`, with one law for each group: the sums of a group are in its first law, and nowhere else."""
+        """As `maximise`, with one distribution a group: the sums of a group are in its first, and nowhere else."""
         if not groups:
             return self.maximise(statistics, parameters)
         pooled = self.maximise(self.gathered(statistics, groups), parameters)
         return {name: alike(array, groups, self.size) for name, array in pooled.items()}
 
     def gathered(self, statistics: Statistics, groups: Sequence[Sequence[int]]) -> Statistics:
-        """The statistics with those of each group added up in its first law; the others have none."""
+        """The statistics with those of each group added up in its first distribution; the others have none."""
         gathered = dict(statistics)
         for name, sums in statistics.items():
             pooled = sums.reshape(self.size, -1, *sums.shape[1:]).copy()
@@ -123,24 +124,24 @@ class Emission(ABC):
         return gathered
 
     def log_prior(self, parameters: Parameters) -> Floats:
-        """Log prior density of each law up to a constant (size,), as the M-step maximises it."""
+        """Log prior density of each distribution up to a constant (size,), as the M-step maximises it."""
         return np.zeros(self.size)
 
     @property
     def without_prior(self) -> tuple[str, ...]:
-        """Names of families whose laws have no prior and take no pseudo-counts."""
+        """Names of families whose distributions have no prior and take no pseudo-counts."""
         return ()
 
     def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
-        """What a report should say of the laws, called `names`: floors that hold, laws that could not be learned."""
+        """What a report should say of the distributions, called `names`: held at floors, or not to be learned."""
         return ()
 
     def standing(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Standing:
-        """Where the laws of states, called `names`, stand, whose steps are all known; by default nothing is known."""
+        """Where the distributions of states, called `names`, stand whose steps are all known; by default unknown."""
         return Standing(decided=False, lost=None)
 
     def collapsed(self, parameters: Parameters, names: Sequence[str]) -> tuple[str, ...]:
-        """What runs to the edge of the family, though steps are hidden: laws held at their floor."""
+        """What runs to the edge of the family, though steps are hidden: distributions held at their floor."""
         return ()
 
     def unseen(self, statistics: Statistics) -> tuple[str, ...]:
@@ -158,15 +159,15 @@ class Emission(ABC):
 
     @abstractmethod
     def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
-        """What a fixed point of EM makes equal, of the laws of states that are called `names`."""
+        """What a fixed point of EM makes equal, of the distributions of states that are called `names`."""
 
     def counted(self, statistics: Statistics, names: Sequence[str]) -> tuple[list[str], Floats, Floats] | None:
-        """Names, counts (size, M) and pseudo-counts (size, M) of symbols; None for laws of anything else."""
+        """Names, counts (size, M) and pseudo-counts (size, M) of symbols; None for distributions of anything else."""
         return None
 
     @property
     def has_conjugate_prior(self) -> bool:
-        """Whether some law has a prior that is not one of pseudo-counts."""
+        """Whether some distribution has a prior that is not one of pseudo-counts."""
         return False
 
     # -- further steps -----------------------------------------------------------------------------------------------
@@ -205,33 +206,34 @@ class Emission(ABC):
 
     @abstractmethod
     def inside(self, parameters: Parameters) -> bool:
-        """Whether parameters are those of laws."""
+        """Whether parameters are those of distributions."""
 
     @property
     @abstractmethod
     def n_free(self) -> NDArray[np.int64]:
-        """Free parameters of each law (size,)."""
+        """Free parameters of each distribution (size,)."""
 
     @property
     def n_shared(self) -> int:
-        """Free parameters that all laws share."""
+        """Free parameters that all distributions share."""
         return 0
 
-    # -- laws --------------------------------------------------------------------------------------------------------
+    # -- distributions
+    # --------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def laws(self, parameters: Parameters) -> list[Any]:
+    def distributions(self, parameters: Parameters) -> list[Any]:
         """The distributions."""
 
     @abstractmethod
-    def parameters_of(self, laws: Any) -> Parameters:
+    def parameters_of(self, distributions: Any) -> Parameters:
         """The parameters of distributions, or of what else a user gives as start values."""
 
     def restricted(self, given: Parameters) -> Self:
-        """The emission whose laws keep the zeros of given probabilities."""
+        """The emission whose distributions keep the zeros of given probabilities."""
         return self
 
-    def check_start(self, given: Parameters) -> None:  # noqa: B027  most laws have no floor
+    def check_start(self, given: Parameters) -> None:  # noqa: B027  most distributions have no floor
         """Raise where start values are beyond a floor: the first step would be a step down."""
 
     @abstractmethod
@@ -244,12 +246,12 @@ class Emission(ABC):
         return self.maximise(self.statistics(data, shares, before), before)
 
     def idle(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """Parameters of laws without steps: the law of all steps, which have weights (steps,)."""
+        """Parameters of distributions without steps: the distribution of all steps, which have weights (steps,)."""
         return self.from_shares(data, np.repeat(weights[:, None] / self.size, self.size, axis=1), rng)
 
     @abstractmethod
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
-        """One step of each law in `codes`, column by column."""
+        """One step of each distribution in `codes`, column by column."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -274,7 +276,7 @@ def never_learned(what: str) -> EstimateError:
 
 
 def alike(array: Floats, groups: Sequence[Sequence[int]], size: int) -> Floats:
-    """An array of parameters of `size` laws in which those of a group are as the first of them."""
+    """An array of parameters of `size` distributions in which those of a group are as the first of them."""
     copied = array.reshape(size, -1, *array.shape[1:]).copy()
     for group in groups:
         copied[list(group)] = copied[group[0]]

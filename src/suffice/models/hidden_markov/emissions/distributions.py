@@ -146,20 +146,22 @@ class MixtureDistribution(Distribution):
 class IndependentColumns(Distribution):
     """The distribution of several columns that are independent, each with a distribution of its own."""
 
-    def __init__(self, laws: Sequence[Any], *, columns: Iterable[Hashable] | None = None) -> None:
+    def __init__(self, distributions: Sequence[Any], *, columns: Iterable[Hashable] | None = None) -> None:
         """One given distribution for each column."""
-        kept = tuple(laws)
+        kept = tuple(distributions)
         if not kept or not all(isinstance(one, Distribution) for one in kept):
-            raise OptionError(f"laws is {laws!r}; expected a list of given distributions, one for each column.")
-        super().__init__(laws=kept, columns=None if columns is None else tuple(columns))
+            raise OptionError(
+                f"distributions is {distributions!r}; expected a list of given distributions, one for each column."
+            )
+        super().__init__(distributions=kept, columns=None if columns is None else tuple(columns))
 
     def _settle(self) -> None:
-        self._parameters = {str(column): one.parameters_ for column, one in enumerate(self._options["laws"])}
+        self._parameters = {str(column): one.parameters_ for column, one in enumerate(self._options["distributions"])}
 
     def __getitem__(self, column: Hashable) -> Any:
-        """The law of a column, by name where columns have names, else by number."""
-        names = self._options["columns"] or tuple(range(len(self._options["laws"])))
-        return self._options["laws"][names.index(column)]
+        """The distribution of a column, by name where columns have names, else by number."""
+        names = self._options["columns"] or tuple(range(len(self._options["distributions"])))
+        return self._options["distributions"][names.index(column)]
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
@@ -169,31 +171,38 @@ class IndependentColumns(Distribution):
 
     def log_prob(self, x: Any) -> Floats:
         """The sum over columns of rows (n, d), or of the columns of a table by name."""
-        laws, names = self._options["laws"], self._options["columns"] or tuple(range(len(self._options["laws"])))
+        distributions, names = (
+            self._options["distributions"],
+            self._options["columns"] or tuple(range(len(self._options["distributions"]))),
+        )
         if isinstance(x, Mapping) or hasattr(x, "columns"):
             known = list(x if isinstance(x, Mapping) else x.columns)
             chosen = names if set(names) <= set(known) else known
-            if len(chosen) != len(laws):
-                raise DataError(f"The rows have {len(chosen)} columns; this law describes {len(laws)}.")
+            if len(chosen) != len(distributions):
+                raise DataError(
+                    f"The rows have {len(chosen)} columns; this distribution describes {len(distributions)}."
+                )
             columns = [np.asarray(x[name]) for name in chosen]
         else:
             rows = np.asarray(x)
-            if rows.shape[-1:] != (len(laws),):
-                raise DataError(f"The rows have shape {rows.shape}; expected {len(laws)} values in each.")
-            columns = [rows[..., column] for column in range(len(laws))]
-        return np.asarray(sum(_log_prob(*each) for each in zip(laws, columns, names, strict=True)))
+            if rows.shape[-1:] != (len(distributions),):
+                raise DataError(f"The rows have shape {rows.shape}; expected {len(distributions)} values in each.")
+            columns = [rows[..., column] for column in range(len(distributions))]
+        return np.asarray(sum(_log_prob(*each) for each in zip(distributions, columns, names, strict=True)))
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Any:
         """`n` draws (n, d)."""
         rng = generator(random_state)
-        drawn = [np.asarray(law.sample(n, random_state=rng)) for law in self._options["laws"]]
+        drawn = [
+            np.asarray(distribution.sample(n, random_state=rng)) for distribution in self._options["distributions"]
+        ]
         if all(column.dtype.kind in "biuf" for column in drawn):
             return np.stack(drawn, axis=1)
         return np.stack([column.astype(object) for column in drawn], axis=1)
 
     def mean(self) -> Any:
         """The means of the columns (d,); a list where some are no numbers."""
-        means = [law.mean() for law in self._options["laws"]]
+        means = [distribution.mean() for distribution in self._options["distributions"]]
         return (
             np.array(means)
             if all(isinstance(mean, int | float | np.integer | np.floating) for mean in means)
@@ -201,10 +210,10 @@ class IndependentColumns(Distribution):
         )
 
 
-def _log_prob(law: Any, values: NDArray[Any], name: Hashable) -> Floats:
-    """Of one column; values that its law does not take are an error that names it."""
-    if values.dtype == object and not isinstance(law, Categorical | Bernoulli):
+def _log_prob(distribution: Any, values: NDArray[Any], name: Hashable) -> Floats:
+    """Of one column; values that its distribution does not take are an error that names it."""
+    if values.dtype == object and not isinstance(distribution, Categorical | Bernoulli):
         values = as_reals(values.ravel(), name).reshape(values.shape)
-    elif values.dtype.kind not in "biuf" and not isinstance(law, Categorical | Bernoulli):
-        raise DataError(f"Column {name!r} holds {values.ravel()[:3].tolist()!r}; its law takes numbers.")
-    return np.asarray(law.log_prob(values))
+    elif values.dtype.kind not in "biuf" and not isinstance(distribution, Categorical | Bernoulli):
+        raise DataError(f"Column {name!r} holds {values.ravel()[:3].tolist()!r}; its distribution takes numbers.")
+    return np.asarray(distribution.log_prob(values))

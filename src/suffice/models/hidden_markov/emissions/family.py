@@ -43,7 +43,7 @@ CONTROL = Control(max_iter=200, tolerance=1e-11)
 
 @dataclass(frozen=True, eq=False)
 class FamilyEmission(Emission):
-    """Members of the family of `law`, which is unfitted and may have a prior or known parameters.
+    """Members of the family of `distribution`, which is unfitted and may have a prior or known parameters.
 
     Without either, one matrix product gives the sums of T(x) of all states and another all log densities. Else the
     summaries that the family itself learns from are kept, one for each state. `unit` (k,) are the parameters of the
@@ -51,7 +51,7 @@ class FamilyEmission(Emission):
     """
 
     size: int
-    law: ExponentialFamily
+    distribution: ExponentialFamily
     unit: Floats
     floor: float = 0.0
     title: Any = None
@@ -60,12 +60,12 @@ class FamilyEmission(Emission):
 
     @cached_property
     def _family(self) -> FamilyMember:
-        family: FamilyMember = self.law._family
+        family: FamilyMember = self.distribution._family
         return family
 
     @cached_property
     def _prior(self) -> Any:
-        return self.law.get_params(deep=False).get("prior")
+        return self.distribution.get_params(deep=False).get("prior")
 
     @cached_property
     def _learns(self) -> bool:
@@ -108,7 +108,7 @@ class FamilyEmission(Emission):
         return values, base, statistics
 
     def _values(self, columns: Sequence[NDArray[Any]]) -> Floats:
-        if not isinstance(self.law, VectorFamily):
+        if not isinstance(self.distribution, VectorFamily):
             (column,) = columns
             return in_range(as_reals(column, self.title), self.title, counts=self._counts)
         if len(columns) != len(self.unit):
@@ -144,7 +144,7 @@ class FamilyEmission(Emission):
     @property
     def width(self) -> int:
         """One, or as many as there are proportions."""
-        return len(self.unit) if isinstance(self.law, VectorFamily) else 1
+        return len(self.unit) if isinstance(self.distribution, VectorFamily) else 1
 
     @property
     def n_arrays(self) -> int:
@@ -184,7 +184,9 @@ class FamilyEmission(Emission):
         for state in range(self.size):
             some = seen & (weights[:, state] > 0)
             column = {COLUMN: data[0][some]}
-            summaries[state] = summarize(self.law, column, weights[some, state]) if some.any() else self._nothing()
+            summaries[state] = (
+                summarize(self.distribution, column, weights[some, state]) if some.any() else self._nothing()
+            )
         return {"weight": weight, "summaries": summaries}
 
     def _nothing(self) -> Summary:
@@ -226,7 +228,7 @@ class FamilyEmission(Emission):
         return row
 
     def _problem(self, summary: Summary) -> FamilyProblem:
-        return self.law._task().problem(SummaryData(summary), None)
+        return self.distribution._task().problem(SummaryData(summary), None)
 
     def _fit(self, summary: Summary) -> FamilyFitted:
         return self._problem(summary).solve(CONTROL).fitted
@@ -248,14 +250,15 @@ class FamilyEmission(Emission):
         family, lines = self._family.title, []
         for state, (name, row) in enumerate(zip(names, parameters["parameters"], strict=True)):
             if statistics["weight"][state] > UNUSED and self._learned(statistics, state, row) is None:
-                why = "no law fits its steps best" if self._prior is None else "its posterior has no mode"
+                why = "no distribution fits its steps best" if self._prior is None else "its posterior has no mode"
                 lines.append(
-                    f"the {family} law of {name} was left as it was: {why}. Use fewer states or a stronger prior"
+                    f"the {family} distribution of {name} was left as it was: {why}. Use fewer states or a stronger "
+                    "prior"
                 )
             elif self._is_narrow(row):
                 lines.append(
-                    f"the {family} law of {name} is held at its floor, variance_floor={self.floor:g} of the spread of "
-                    "the law of all steps"
+                    f"the {family} distribution of {name} is held at its floor, variance_floor={self.floor:g} of the "
+                    "spread of the distribution of all steps"
                 )
         return tuple(lines)
 
@@ -280,12 +283,12 @@ class FamilyEmission(Emission):
                 certificate = problem.judge(problem.solve(CONTROL).fitted).certificate
             except EstimateError:
                 return Standing(decided=False, lost=None)
-            edge = tuple(f"{family} law of {name}: {text}" for text in certificate.directions)
+            edge = tuple(f"{family} distribution of {name}: {text}" for text in certificate.directions)
             return Standing(edge, certificate.exists is not None, None)
         weight = float(statistics["weight"][state])
         lost = self._members(row[None]).decrement(0, statistics["sums"][state] / weight)
         if lost is None:
-            return Standing((f"{family} law of {name} -> the edge of its family",), lost=None)
+            return Standing((f"{family} distribution of {name} -> the edge of its family",), lost=None)
         return Standing(lost=weight * lost, bound=False)
 
     def collapsed(self, parameters: Parameters, names: Sequence[str]) -> tuple[str, ...]:
@@ -365,41 +368,58 @@ class FamilyEmission(Emission):
     @property
     def n_free(self) -> NDArray[np.int64]:
         """Those that are not known."""
-        free = len(self.unit) if isinstance(self.law, VectorFamily) else self._family.n_params
+        free = len(self.unit) if isinstance(self.distribution, VectorFamily) else self._family.n_params
         return np.full(self.size, free, np.int64)
 
     # -- distributions -----------------------------------------------------------------------------------------------
 
-    def laws(self, parameters: Parameters) -> list[Any]:
+    def distributions(self, parameters: Parameters) -> list[Any]:
         """The distributions, given."""
         return [
-            self.law._with(dict(member.parameters_)) for member in self._members(parameters["parameters"].copy()).each
+            self.distribution._with(dict(member.parameters_))
+            for member in self._members(parameters["parameters"].copy()).each
         ]
 
-    def parameters_of(self, laws: Any) -> Parameters:
+    def parameters_of(self, distributions: Any) -> Parameters:
         """From distributions, or from the parameters of each state in the order of their names."""
-        if isinstance(laws, str) or not isinstance(laws, Sequence | np.ndarray) or len(laws) != self.size:
-            raise OptionError(f"emissions is {laws!r}; expected {self.size} distributions, one for each state.")
-        wrong = OptionError(f"emissions is {laws!r}; expected parameters of {self._family.title} distributions.")
-        if any(isinstance(law, Distribution) and type(law) is not type(self.law) for law in laws):
+        if (
+            isinstance(distributions, str)
+            or not isinstance(distributions, Sequence | np.ndarray)
+            or len(distributions) != self.size
+        ):
+            raise OptionError(
+                f"emissions is {distributions!r}; expected {self.size} distributions, one for each state."
+            )
+        wrong = OptionError(
+            f"emissions is {distributions!r}; expected parameters of {self._family.title} distributions."
+        )
+        if any(
+            isinstance(distribution, Distribution) and type(distribution) is not type(self.distribution)
+            for distribution in distributions
+        ):
             raise wrong
         try:
-            rows = np.array([self._given(law) for law in laws]).astype(np.float64)
+            rows = np.array([self._given(distribution) for distribution in distributions]).astype(np.float64)
         except (TypeError, ValueError):
             raise wrong from None
         if rows.shape != (self.size, len(self.unit)) or not replace(self, floor=0.0).inside({"parameters": rows}):
             raise wrong
         return {"parameters": rows}
 
-    def _given(self, law: Any) -> NDArray[Any]:
-        return row_of(self._family, law.parameters_) if isinstance(law, Distribution) else np.atleast_1d(law)
+    def _given(self, distribution: Any) -> NDArray[Any]:
+        return (
+            row_of(self._family, distribution.parameters_)
+            if isinstance(distribution, Distribution)
+            else np.atleast_1d(distribution)
+        )
 
     def check_start(self, given: Parameters) -> None:
         """States on or above the floor."""
         if not self.inside(given):
             raise OptionError(
-                f"emissions holds a {self._family.title} law narrower than its floor, {self.floor:g} of the "
-                "spread of the law of all steps. Begin with a wider law, or choose a smaller variance_floor."
+                f"emissions holds a {self._family.title} distribution narrower than its floor, {self.floor:g} of the "
+                "spread of the distribution of all steps. Begin with a wider distribution, or choose a smaller "
+                "variance_floor."
             )
 
     def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
@@ -420,30 +440,30 @@ class FamilyEmission(Emission):
 
 
 def _seen(values: Floats) -> NDArray[np.bool_]:
-    """Steps that are no gaps (steps,)."""
-    gaps = np.isnan(values)
-    return np.asarray(~(gaps if gaps.ndim == 1 else gaps.any(axis=1)))
+    """Steps that are not missing (steps,)."""
+    missing = np.isnan(values)
+    return np.asarray(~(missing if missing.ndim == 1 else missing.any(axis=1)))
 
 
 def as_unit(row: Floats) -> Floats:
-    """Parameters of the law of all steps as units: none of them is 0."""
+    """Parameters of the distribution of all steps as units: none of them is 0."""
     return np.where(row != 0, row, 1.0)
 
 
 def read_proportions(columns: Sequence[NDArray[Any]], titles: Any) -> Floats:
-    """Rows (steps, d) that add up to one; NaN in all columns for a gap."""
+    """Rows (steps, d) that add up to one; NaN in all columns for a missing value."""
     names = titles or [None] * len(columns)
     rows = np.stack([as_reals(column, name) for column, name in zip(columns, names, strict=True)], axis=1)
-    gaps = np.isnan(rows)
-    partly = gaps.any(axis=1) & ~gaps.all(axis=1)
+    missing = np.isnan(rows)
+    partly = missing.any(axis=1) & ~missing.all(axis=1)
     if partly.any():
         step = int(np.argmax(partly))
-        raise DataError(f"Step {step} has a gap in some of its proportions; give all of them, or none.")
-    wrong = ~gaps.any(axis=1) & ((rows <= 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1) > 1e-6))
+        raise DataError(f"Step {step} has a missing value in some of its proportions; give all of them, or none.")
+    wrong = ~missing.any(axis=1) & ((rows <= 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1) > 1e-6))
     if wrong.any():
         step = int(np.argmax(wrong))
         raise DataError(
-            f"Step {step} holds {rows[step].tolist()}; a Dirichlet law describes proportions above 0 that add up to "
-            "one. Divide each row by its sum, and leave rows with zeros out."
+            f"Step {step} holds {rows[step].tolist()}; a Dirichlet distribution describes proportions above 0 that add "
+            "up to one. Divide each row by its sum, and leave rows with zeros out."
         )
     return rows

@@ -1,4 +1,4 @@
-"""Normal laws of one or several columns: full, diagonal, spherical or tied covariances."""
+"""Normal distributions of one or several columns: full, diagonal, spherical or tied covariances."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from suffice.models.hidden_markov.emissions.contract import (
     Statistics,
     never_learned,
 )
-from suffice.models.hidden_markov.emissions.gaussian_gaps import completed, marginal_log_densities
+from suffice.models.hidden_markov.emissions.gaussian_missing import completed, marginal_log_densities
 from suffice.models.hidden_markov.emissions.gaussian_prior import log_density, updated
-from suffice.models.hidden_markov.emissions.gaussian_start import below_floor, read_laws
+from suffice.models.hidden_markov.emissions.gaussian_start import below_floor, read_distributions
 from suffice.models.hidden_markov.emissions.moments import MatchedPart, without_pull
 from suffice.models.hidden_markov.emissions.reals import as_reals
 from suffice.models.hidden_markov.emissions.standing import Standing, of_scatters
@@ -70,13 +70,13 @@ class GaussianEmission(Emission):
     # -- data --------------------------------------------------------------------------------------------------------
 
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
-        """Values (steps, d) about the centre; NaN for a gap."""
+        """Values (steps, d) about the centre; NaN for a missing value."""
         titles = self.columns or (None,) * len(columns)
         if len(titles) != len(columns):
             titles = (None,) * len(columns)
         values = np.stack([as_reals(x, title) for x, title in zip(columns, titles, strict=True)], axis=1)
         if values.shape[1] != self._d:
-            raise DataError(f"Steps hold {values.shape[1]} observations; the laws were learned on {self._d}.")
+            raise DataError(f"Steps hold {values.shape[1]} observations; the distributions were learned on {self._d}.")
         return (values - self.centre,)
 
     def spread(self, data: Data, weights: Floats) -> Floats:
@@ -85,19 +85,19 @@ class GaussianEmission(Emission):
 
     def in_closed_form(self, data: Data) -> bool:
         """Unless some columns of a step are missing, and others are not."""
-        gaps = np.isnan(data[0])
-        return self._d == 1 or bool((gaps.any(axis=1) == gaps.all(axis=1)).all())
+        missing = np.isnan(data[0])
+        return self._d == 1 or bool((missing.any(axis=1) == missing.all(axis=1)).all())
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
     def log_densities(self, data: Data, parameters: Parameters) -> Floats:
-        """Of complete rows by one triangular solve for each law; rows with gaps by the law of what was seen."""
+        """Of complete rows by one triangular solve for each distribution; of others by the density of what was seen."""
         x, means = data[0], parameters["means"] - self.centre
-        gaps = np.isnan(x).any(axis=1)
-        if gaps.any():
+        missing = np.isnan(x).any(axis=1)
+        if missing.any():
             logs = np.empty((len(x), self.size))
-            logs[~gaps] = self.log_densities((x[~gaps],), parameters)
-            logs[gaps] = marginal_log_densities(x[gaps], means, parameters["covariances"])
+            logs[~missing] = self.log_densities((x[~missing],), parameters)
+            logs[missing] = marginal_log_densities(x[missing], means, parameters["covariances"])
             return logs
         if self._d == 1 or self.shape in ("diagonal", "spherical"):
             variances = np.stack([np.diag(matrix) for matrix in parameters["covariances"]])
@@ -105,7 +105,7 @@ class GaussianEmission(Emission):
         return self._normals(parameters).log_prob_of_many(x)
 
     def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
-        """Of independent columns without gaps in one loop."""
+        """Of independent columns without missing values in one loop."""
         if not (self._d == 1 or self.shape in ("diagonal", "spherical")) or np.isnan(data[0]).any():
             return super().potentials(data, parameters, out)
         variances = np.stack([np.diag(matrix) for matrix in parameters["covariances"]])
@@ -114,12 +114,12 @@ class GaussianEmission(Emission):
     def statistics(self, data: Data, weights: Floats, parameters: Parameters) -> Statistics:
         """Weight (size,), sums (size, d) and products (size, d, d) about the centre."""
         x = data[0]
-        gaps = np.isnan(x).any(axis=1)
-        if not gaps.any():
+        missing = np.isnan(x).any(axis=1)
+        if not missing.any():
             return products_by_weight(x, weights)
-        whole = products_by_weight(x[~gaps], weights[~gaps])
+        whole = products_by_weight(x[~missing], weights[~missing])
         means = parameters["means"] - self.centre
-        expected = completed(x[gaps], weights[gaps], means, parameters["covariances"])
+        expected = completed(x[missing], weights[missing], means, parameters["covariances"])
         return {name: whole[name] + expected[name] for name in whole}
 
     # -- maximisation ------------------------------------------------------------------------------------------------
@@ -145,19 +145,21 @@ class GaussianEmission(Emission):
         used = weight > UNUSED
         means, covariances = parameters["means"].copy(), parameters["covariances"].copy()
         scatters = np.zeros((self.size, self._d, self._d))
-        for law in range(self.size):
-            if not used[law] and self.prior is None:
+        for distribution in range(self.size):
+            if not used[distribution] and self.prior is None:
                 continue
-            safe = max(float(weight[law]), np.finfo(np.float64).tiny)
-            average = statistics["sums"][law] / safe if used[law] else np.zeros(self._d)
-            scatter = statistics["products"][law] - safe * np.outer(average, average)
-            scatters[law] = (scatter + scatter.T) / 2
+            safe = max(float(weight[distribution]), np.finfo(np.float64).tiny)
+            average = statistics["sums"][distribution] / safe if used[distribution] else np.zeros(self._d)
+            scatter = statistics["products"][distribution] - safe * np.outer(average, average)
+            scatters[distribution] = (scatter + scatter.T) / 2
             if self.prior is not None:
-                point = updated(self.prior, self.estimate, weight[law], average + self.centre, scatters[law])
-                means[law], covariances[law] = point[0], self._held(point[1])
+                point = updated(
+                    self.prior, self.estimate, weight[distribution], average + self.centre, scatters[distribution]
+                )
+                means[distribution], covariances[distribution] = point[0], self._held(point[1])
             else:
-                means[law] = average + self.centre
-                covariances[law] = self._held(self._shaped(scatters[law] / safe))
+                means[distribution] = average + self.centre
+                covariances[distribution] = self._held(self._shaped(scatters[distribution] / safe))
         if self.shape == "tied" and used.any():
             covariances[:] = self._held(scatters[used].sum(axis=0) / weight[used].sum())  # Each scatter is there once.
         return {"means": means, "covariances": covariances}
@@ -190,19 +192,21 @@ class GaussianEmission(Emission):
         """Density of the conjugate prior."""
         if self.prior is None:
             return np.zeros(self.size)
-        return np.array([log_density(self.prior, *law) for law in zip(*self._pair(parameters), strict=True)])
+        return np.array(
+            [log_density(self.prior, *distribution) for distribution in zip(*self._pair(parameters), strict=True)]
+        )
 
     def _pair(self, parameters: Parameters) -> tuple[Floats, Floats]:
         return parameters["means"], parameters["covariances"]
 
     @property
     def without_prior(self) -> tuple[str, ...]:
-        """Normal laws, unless they have a conjugate prior."""
+        """Normal distributions, unless they have a conjugate prior."""
         family = Normal if self.scalar else MultivariateNormal
         return () if self.prior is not None else (family.__name__,)
 
     def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
-        """Which laws lie on the floor."""
+        """Which distributions lie on the floor."""
         smallest = self._smallest(parameters)
         low = [name for name, value in zip(names, smallest, strict=True) if value <= self.floor * (1 + 1e-6)]
         if low and self.shape == "tied":
@@ -228,11 +232,15 @@ class GaussianEmission(Emission):
             return ()
         low = np.flatnonzero(self._smallest(parameters) <= self.floor * (1 + 1e-6)).tolist()
         tied = self.shape == "tied"
-        places = [(law, "all states" if tied else names[law]) for law in (low[:1] if tied else low)]
-        return tuple(f"variance of {self._narrow(parameters, law)} in {name} -> 0" for law, name in places)
+        places = [
+            (distribution, "all states" if tied else names[distribution]) for distribution in (low[:1] if tied else low)
+        ]
+        return tuple(
+            f"variance of {self._narrow(parameters, distribution)} in {name} -> 0" for distribution, name in places
+        )
 
-    def _narrow(self, parameters: Parameters, law: int) -> str:
-        """The columns along which a law is narrowest, in words."""
+    def _narrow(self, parameters: Parameters, distribution: int) -> str:
+        """The columns along which a distribution is narrowest, in words."""
         titles = [
             f"column {column}" if self.columns is None else repr(self.columns[column]) for column in range(self._d)
         ]
@@ -240,7 +248,7 @@ class GaussianEmission(Emission):
             return "the observations" if self.columns is None else titles[0]
         if self.shape == "spherical":
             return "all columns"
-        _, vectors = np.linalg.eigh(parameters["covariances"][law] / np.outer(self.scale, self.scale))
+        _, vectors = np.linalg.eigh(parameters["covariances"][distribution] / np.outer(self.scale, self.scale))
         part = np.abs(vectors[:, 0])
         return " and ".join(titles[column] for column in np.flatnonzero(part > 0.1 * part.max()).tolist())
 
@@ -251,7 +259,7 @@ class GaussianEmission(Emission):
         return self.prior is not None and (dof is None or bool(dof > self._d))
 
     def _smallest(self, parameters: Parameters) -> Floats:
-        """The smallest variance of each law (size,) in units of the columns."""
+        """The smallest variance of each distribution (size,) in units of the columns."""
         covariances = parameters["covariances"]
         if self.shape == "spherical":
             return np.asarray(covariances[:, 0, 0] / np.mean(self.scale**2))
@@ -293,13 +301,13 @@ class GaussianEmission(Emission):
         """Weights of at least 0, and scatters without a negative direction."""
         left = super().left(rest, before)
         units = np.outer(self.scale, self.scale)
-        for law, weight in enumerate(left["weight"]):
-            slack = 1e-9 * max(float(np.trace(before["products"][law] / units)), 1.0)
-            products, sums = left["products"][law] / units, left["sums"][law] / self.scale
+        for distribution, weight in enumerate(left["weight"]):
+            slack = 1e-9 * max(float(np.trace(before["products"][distribution] / units)), 1.0)
+            products, sums = left["products"][distribution] / units, left["sums"][distribution] / self.scale
             if weight == 0:
                 if max(np.abs(products).max(), np.abs(sums).max()) > slack:
                     raise never_learned("a state without steps whose values do not add up to 0")
-                left["products"][law], left["sums"][law] = 0.0, 0.0
+                left["products"][distribution], left["sums"][distribution] = 0.0, 0.0
             elif np.linalg.eigvalsh(products - np.outer(sums, sums) / weight)[0] < -slack:
                 raise never_learned("a negative variance")
         return left
@@ -346,18 +354,19 @@ class GaussianEmission(Emission):
         """The tied covariance."""
         return MultivariateNormals.n_params(self._d) - self._d if self.shape == "tied" else 0
 
-    # -- laws --------------------------------------------------------------------------------------------------------
+    # -- distributions
+    # --------------------------------------------------------------------------------------------------------
 
-    def laws(self, parameters: Parameters) -> list[Any]:
-        """Normal laws for one column, else multivariate ones."""
+    def distributions(self, parameters: Parameters) -> list[Any]:
+        """Normal distributions for one column, else multivariate ones."""
         pairs = list(zip(*self._pair(parameters), strict=True))
         if self.scalar:
             return [Normal(float(mean[0]), float(covariance[0, 0])) for mean, covariance in pairs]
         return [MultivariateNormal(mean, covariance, columns=self.columns) for mean, covariance in pairs]
 
-    def parameters_of(self, laws: Any) -> Parameters:
-        """From laws, or from (mean, variance or covariance) of each state."""
-        return read_laws(laws, self.size, self._d, self.shape)
+    def parameters_of(self, distributions: Any) -> Parameters:
+        """From distributions, or from (mean, variance or covariance) of each state."""
+        return read_distributions(distributions, self.size, self._d, self.shape)
 
     def check_start(self, given: Parameters) -> None:
         """Variances on or above the floor."""
@@ -365,7 +374,7 @@ class GaussianEmission(Emission):
             raise below_floor(self.floor, self.scale, self.columns)
 
     def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """The law of all steps for each state, at random means."""
+        """The distribution of all steps for each state, at random means."""
         means = self.centre + self.scale * rng.standard_normal((self.size, self._d))
         return {"means": means, "covariances": np.stack([np.diag(self.scale**2)] * self.size)}
 

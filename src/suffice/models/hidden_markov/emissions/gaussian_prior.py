@@ -1,4 +1,4 @@
-"""Conjugate priors of normal laws: the posterior's point for the M-step, and the prior's density there."""
+"""Conjugate priors of normal distributions: the posterior's point for the M-step, and the prior's density there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from suffice.families.normal_wishart import NormalWishart
 
 
 def check_prior(prior: Any, d: int, shape: str) -> None:
-    """Raise where a prior does not belong to laws of d columns with such covariances."""
+    """Raise where a prior does not belong to distributions of d columns with such covariances."""
     if isinstance(prior, NormalInverseGamma) and d == 1 and shape != "tied":
         return
     if isinstance(prior, NormalWishart) and shape == "full" and len(prior.mean_) == d:
         return
     raise OptionError(
-        f"prior is {prior!r}; normal laws of {d} columns with {shape} covariances take a NormalInverseGamma (one "
-        "column, not tied) or a NormalWishart of that many dimensions (full covariances)."
+        f"prior is {prior!r}; normal distributions of {d} columns with {shape} covariances take a NormalInverseGamma "
+        "(one column, not tied) or a NormalWishart of that many dimensions (full covariances)."
     )
 
 
@@ -42,7 +42,7 @@ def updated(prior: Any, estimate: str, weight: float, mean: Floats, scatter: Flo
 
 
 def log_density(prior: Any, mean: Floats, covariance: Floats) -> float:
-    """Log density of the prior at a law, in the parameters in which its mode is taken."""
+    """Log density of the prior at a distribution, in the parameters in which its mode is taken."""
     if isinstance(prior, NormalInverseGamma):
         return float(prior.log_prob({"mean": float(mean[0]), "variance": float(covariance[0, 0])}))
     return float(prior.log_prob({"mean": mean, "precision": np.linalg.inv(covariance)}))

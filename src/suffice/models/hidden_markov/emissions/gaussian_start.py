@@ -1,4 +1,4 @@
-"""Normal laws as a user gives them to begin with."""
+"""Normal distributions as a user gives them to begin with."""
 
 from __future__ import annotations
 
@@ -17,11 +17,17 @@ from suffice.options import doubles
 ROUNDING = 1e-9
 
 
-def read_laws(laws: Any, size: int, d: int, shape: str) -> dict[str, Floats]:
-    """Means (size, d) and covariances (size, d, d) of laws, or of pairs of mean and variance or covariance."""
-    if isinstance(laws, str) or not isinstance(laws, Sequence | np.ndarray) or len(laws) != size:
-        raise OptionError(f"emissions is {laws!r}; expected a list of {size} laws, one for each state.")
-    pairs = [_pair(law, d) for law in laws]
+def read_distributions(distributions: Any, size: int, d: int, shape: str) -> dict[str, Floats]:
+    """Means (size, d) and covariances (size, d, d) of distributions, or of pairs of mean and variance or covariance."""
+    if (
+        isinstance(distributions, str)
+        or not isinstance(distributions, Sequence | np.ndarray)
+        or len(distributions) != size
+    ):
+        raise OptionError(
+            f"emissions is {distributions!r}; expected a list of {size} distributions, one for each state."
+        )
+    pairs = [_pair(distribution, d) for distribution in distributions]
     means, covariances = np.stack([mean for mean, _ in pairs]), np.stack([covariance for _, covariance in pairs])
     if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
         raise OptionError("emissions holds a mean or a variance that is not finite.")
@@ -32,31 +38,31 @@ def read_laws(laws: Any, size: int, d: int, shape: str) -> dict[str, Floats]:
     return {"means": means, "covariances": _shaped(covariances, shape)}
 
 
-def _pair(law: Any, d: int) -> tuple[Floats, Floats]:
-    if isinstance(law, Normal):
-        mean, spread = law.mean_, law.variance_
-    elif isinstance(law, MultivariateNormal):
-        mean, spread = law.mean_, law.covariance_
+def _pair(distribution: Any, d: int) -> tuple[Floats, Floats]:
+    if isinstance(distribution, Normal):
+        mean, spread = distribution.mean_, distribution.variance_
+    elif isinstance(distribution, MultivariateNormal):
+        mean, spread = distribution.mean_, distribution.covariance_
     else:
         try:
-            mean, spread = law
+            mean, spread = distribution
         except (TypeError, ValueError):
-            raise _no_law(law, d) from None
+            raise _no_distribution(distribution, d) from None
     try:
         centre = np.broadcast_to(doubles(mean), (d,)) if np.ndim(mean) == 0 else doubles(mean)
         given = doubles(spread)
         covariance = np.diag(np.broadcast_to(given, (d,))) if given.ndim < 2 else given
     except (TypeError, ValueError):
-        raise _no_law(law, d) from None
+        raise _no_distribution(distribution, d) from None
     if centre.shape != (d,) or covariance.shape != (d, d):
-        raise _no_law(law, d)
+        raise _no_distribution(distribution, d)
     return np.array(centre), np.array(covariance)
 
 
-def _no_law(law: Any, d: int) -> OptionError:
+def _no_distribution(distribution: Any, d: int) -> OptionError:
     return OptionError(
-        f"emissions holds {law!r}; expected a normal law of {d} column{'s' if d > 1 else ''}, or a pair of its mean "
-        "and its variance or covariance."
+        f"emissions holds {distribution!r}; expected a normal distribution of {d} column{'s' if d > 1 else ''}, or a "
+        "pair of its mean and its variance or covariance."
     )
 
 
@@ -74,7 +80,8 @@ def _shaped(covariances: Floats, shape: str) -> Floats:
         level = np.einsum("kii->k", covariances) / d
         if np.abs(size**2 / level[:, None] - 1).max() > ROUNDING:
             raise OptionError(
-                "emissions holds different variances of one law; covariance='spherical' has one for all columns."
+                "emissions holds different variances of one distribution; covariance='spherical' has one for all "
+                "columns."
             )
         return np.asarray(np.eye(d) * level[:, None, None])
     if shape == "diagonal":
@@ -82,7 +89,7 @@ def _shaped(covariances: Floats, shape: str) -> Floats:
     if shape == "tied":
         if np.abs(covariances - covariances[0]).max() > ROUNDING * np.abs(covariances[0]).max():
             raise OptionError(
-                "emissions holds laws of different covariances; covariance='tied' has one for all states."
+                "emissions holds distributions of different covariances; covariance='tied' has one for all states."
             )
         return np.stack([covariances[0]] * len(covariances))
     return covariances

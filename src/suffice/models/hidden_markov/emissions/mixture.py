@@ -1,4 +1,4 @@
-"""Mixtures of laws: each state has several components with weights."""
+"""Mixtures of distributions: each state has several components with weights."""
 
 from __future__ import annotations
 
@@ -180,28 +180,31 @@ class MixtureEmission(Emission):
         """As the components share."""
         return self.base.n_shared
 
-    # -- laws --------------------------------------------------------------------------------------------------------
+    # -- distributions
+    # --------------------------------------------------------------------------------------------------------
 
-    def laws(self, parameters: Parameters) -> list[Any]:
+    def distributions(self, parameters: Parameters) -> list[Any]:
         """Mixtures."""
-        inner = self.base.laws(self._inner(parameters))
+        inner = self.base.distributions(self._inner(parameters))
         return [
             MixtureDistribution(inner[state * self._m : (state + 1) * self._m], weights=row)
             for state, row in enumerate(parameters["weights"])
         ]
 
-    def parameters_of(self, laws: Any) -> Parameters:
+    def parameters_of(self, distributions: Any) -> Parameters:
         """From one mixture for each state."""
         if (
-            not isinstance(laws, Sequence)
-            or len(laws) != self.size
-            or not all(isinstance(x, MixtureDistribution) for x in laws)
+            not isinstance(distributions, Sequence)
+            or len(distributions) != self.size
+            or not all(isinstance(x, MixtureDistribution) for x in distributions)
         ):
-            raise OptionError(f"emissions is {laws!r}; expected a list of {self.size} mixtures, one for each state.")
-        if any(len(law.components_) != self._m for law in laws):
+            raise OptionError(
+                f"emissions is {distributions!r}; expected a list of {self.size} mixtures, one for each state."
+            )
+        if any(len(distribution.components_) != self._m for distribution in distributions):
             raise OptionError(f"emissions has a mixture without {self._m} components.")
-        inner = self.base.parameters_of([part for law in laws for part in law.components_])
-        return {"weights": np.stack([law.weights_ for law in laws]), **inner}
+        inner = self.base.parameters_of([part for distribution in distributions for part in distribution.components_])
+        return {"weights": np.stack([distribution.weights_ for distribution in distributions]), **inner}
 
     def restricted(self, given: Parameters) -> Self:
         """Components of weight 0 stay without weight; those of the others keep their zeros."""
@@ -230,16 +233,16 @@ class MixtureEmission(Emission):
             return self.start(data, weights, rng)
         filled = np.where(np.isnan(points), 0.0, points)
         parts = np.zeros((len(shares), self.size, self._m))
-        for law in range(self.size):
-            centre = np.average(filled, axis=0, weights=shares[:, law] + 1e-9)
-            away = (filled - centre) * np.sqrt(shares[:, law])[:, None]
+        for distribution in range(self.size):
+            centre = np.average(filled, axis=0, weights=shares[:, distribution] + 1e-9)
+            away = (filled - centre) * np.sqrt(shares[:, distribution])[:, None]
             _, _, axes = np.linalg.svd(away.T @ away)
             along = (filled - centre) @ axes[0]
             order = np.argsort(along, kind="stable")
-            ranks = np.cumsum(shares[order, law]) / max(float(shares[:, law].sum()), 1e-12)
+            ranks = np.cumsum(shares[order, distribution]) / max(float(shares[:, distribution].sum()), 1e-12)
             piece = np.minimum((ranks * self._m).astype(np.intp), self._m - 1)
-            parts[order, law, :] = 0.1 / self._m
-            parts[order, law, piece] += 0.9
+            parts[order, distribution, :] = 0.1 / self._m
+            parts[order, distribution, piece] += 0.9
         both = (parts * shares[:, :, None]).reshape(len(shares), -1)
         inner = self.base.from_shares(data, both, rng)
         return {"weights": self._even(), **inner}

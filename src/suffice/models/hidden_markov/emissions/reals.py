@@ -1,4 +1,4 @@
-"""Columns of numbers: what real laws read, and the units of a column."""
+"""Columns of numbers: what real distributions read, and the units of a column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.domain import is_gap
+from suffice.domain import is_missing
 from suffice.errors import DataError
 
 #: Standard deviations and values whose squares, and the products of those, are no floats any more.
@@ -26,7 +26,7 @@ def called(title: Hashable) -> str:
 
 
 def as_reals(column: NDArray[Any], title: Hashable = None) -> Floats:
-    """A column of numbers as float64; gaps become NaN, anything else is an error that names the column."""
+    """A column of numbers as float64; missing values become NaN, anything else is an error that names the column."""
     if column.dtype.kind in "biuf":
         reals = column.astype(np.float64)
     elif column.dtype.kind == "O":
@@ -34,7 +34,9 @@ def as_reals(column: NDArray[Any], title: Hashable = None) -> Floats:
     else:
         reals = np.array([_real(value, title) for value in column[:1]] or [], dtype=np.float64)
     if np.isinf(reals).any():
-        raise DataError(f"{called(title)} hold{_s(title)} an infinite number; leave it out or give it as a gap (NaN).")
+        raise DataError(
+            f"{called(title)} hold{_s(title)} an infinite number; leave it out or give it as a missing value (NaN)."
+        )
     return reals
 
 
@@ -43,7 +45,7 @@ def _s(title: Hashable) -> str:
 
 
 def _real(value: Any, title: Hashable) -> float:
-    if is_gap(value):
+    if is_missing(value):
         return np.nan
     if isinstance(value, int | float | np.integer | np.floating | np.bool_ | Decimal | Fraction):
         try:
@@ -54,13 +56,13 @@ def _real(value: Any, title: Hashable) -> float:
                 "float64. Give the column in other units, or leave the value out."
             ) from error
     raise DataError(
-        f"{called(title)} hold{_s(title)} {value!r} ({type(value).__name__}); the laws of the states take numbers. "
-        "Correct the value, or choose a law of symbols such as Categorical()."
+        f"{called(title)} hold{_s(title)} {value!r} ({type(value).__name__}); the distributions of the states take "
+        "numbers. Correct the value, or choose a distribution of symbols such as Categorical()."
     )
 
 
 def in_range(values: Floats, title: Hashable, *, counts: bool = False) -> Floats:
-    """The values, where laws can compute with them; one too large or too near to 0 is an error that names it."""
+    """The values, where distributions can compute with them; an error names one too large or too near to 0."""
     size = np.abs(values)
     most, least = (MOST_COUNTED, 0.0) if counts else (LARGEST, SMALLEST)
     wrong = (size > most) | ((size > 0) & (size < least))
@@ -75,10 +77,10 @@ def in_range(values: Floats, title: Hashable, *, counts: bool = False) -> Floats
 
 
 def centre_and_scale(values: Floats, weights: Floats, titles: Any = None) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of columns (steps, d) without gaps, of steps with weights (steps,).
+    """Mean and standard deviation of columns (steps, d) without missing values, of steps with weights (steps,).
 
-    The scale of a constant column is the size of its value, or 1. A column of gaps alone is an error, and so is one
-    whose variance is no float.
+    The scale of a constant column is the size of its value, or 1. A column of missing values alone is an error, and so
+    is one whose variance is no float.
     """
     seen = ~np.isnan(values) & (weights > 0)[:, None]
     names = [None] * values.shape[1] if titles is None or len(titles) != values.shape[1] else list(titles)
@@ -86,7 +88,8 @@ def centre_and_scale(values: Floats, weights: Floats, titles: Any = None) -> tup
     for column in np.flatnonzero(~seen.any(axis=0)).tolist():
         title = column if names[column] is None and several else names[column]
         raise DataError(
-            f"{called(title)} hold{_s(title)} gaps alone: there is nothing to learn a law from. Leave it out."
+            f"{called(title)} hold{_s(title)} missing values alone: there is nothing to learn a distribution from. "
+            "Leave it out."
         )
     mass = np.where(seen, weights[:, None], 0.0)
     count = mass.sum(axis=0)

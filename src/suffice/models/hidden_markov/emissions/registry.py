@@ -40,22 +40,22 @@ class EmissionOptions:
         """The weights of so many steps."""
         return np.ones(steps) if self.weights is None else self.weights
 
-    def of_law(self, law: Any) -> Any:
-        """The prior of a law: its own, else the one for all."""
-        own = law.get_params(deep=False).get("prior")
+    def of_distribution(self, distribution: Any) -> Any:
+        """The prior of a distribution: its own, else the one for all."""
+        own = distribution.get_params(deep=False).get("prior")
         return self.prior if own is None else own
 
-    def estimate_of(self, law: Any) -> str | None:
-        """How pseudo-counts are taken: as the law says, else as the model says."""
-        own = law.get_params(deep=False).get("estimate")
+    def estimate_of(self, distribution: Any) -> str | None:
+        """How pseudo-counts are taken: as the distribution says, else as the model says."""
+        own = distribution.get_params(deep=False).get("estimate")
         return own or self.estimate
 
-    def density_estimate_of(self, law: Any) -> str:
+    def density_estimate_of(self, distribution: Any) -> str:
         """How a density is taken from its posterior: the mode in EM, which climbs to it; else as was said, or the mean.
 
         A mean is no maximum, so that EM could not climb to it.
         """
-        return "map" if self.hidden else self.estimate_of(law) or "mean"
+        return "map" if self.hidden else self.estimate_of(distribution) or "mean"
 
     def of_column(self, column: int) -> EmissionOptions:
         """For one of several columns."""
@@ -65,12 +65,12 @@ class EmissionOptions:
 class EmissionKind(Protocol):
     """A kind of emission."""
 
-    def takes(self, law: Any, options: EmissionOptions, width: int) -> bool:
+    def takes(self, distribution: Any, options: EmissionOptions, width: int) -> bool:
         """Whether it is the kind for a distribution, as a user gives it, of so many columns."""
 
     def build(
         self,
-        law: Any,
+        distribution: Any,
         options: EmissionOptions,
         columns: Columns,
         names: Sequence[Any] | None,
@@ -88,6 +88,6 @@ def register_emission(name: str, kind: EmissionKind) -> None:
     _KINDS[name] = kind
 
 
-def kind_for(law: Any, options: EmissionOptions, width: int) -> EmissionKind | None:
+def kind_for(distribution: Any, options: EmissionOptions, width: int) -> EmissionKind | None:
     """The kind that takes a distribution; None where none does."""
-    return next((kind for kind in reversed(_KINDS.values()) if kind.takes(law, options, width)), None)
+    return next((kind for kind in reversed(_KINDS.values()) if kind.takes(distribution, options, width)), None)

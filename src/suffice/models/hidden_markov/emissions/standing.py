@@ -51,7 +51,7 @@ def of_rows(
     with np.errstate(divide="ignore", invalid="ignore"):
         best = np.where(used, np.log(np.where(used, counts / total, 1.0)), 0.0)
         lost = np.where(used, counts * (best - np.log(probabilities)), 0.0).sum()
-    beyond = np.log(np.maximum(probabilities.sum(axis=-1), 1.0))  # Rows above one have what no law has.
+    beyond = np.log(np.maximum(probabilities.sum(axis=-1), 1.0))  # Rows above one have what no distribution has.
     lost += float((counts.sum(axis=-1) * beyond).sum())
     never = np.argwhere(~used & allowed & (total > 0))
     names = tuple(f"{called(tuple(cell))} -> 0: never seen" for cell in never.tolist())
@@ -59,7 +59,7 @@ def of_rows(
 
 
 def of_scatters(weight: Floats, scatters: Floats, shape: str, value: float) -> Standing:
-    """Of normal laws with weights (k,) and scatters (k, d, d) about their means, by their expected log-likelihood.
+    """Of normal distributions of weights (k,), scatters (k, d, d) about their means, by expected log-likelihood.
 
     The best covariance of each shape has the trace d: ``-N (d log 2 pi + log det + d) / 2``.
     """

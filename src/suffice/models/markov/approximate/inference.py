@@ -191,7 +191,7 @@ class GibbsInference:
         missing = [name for name in names if name not in columns or (columns[name] < 0).any()]
         if missing:
             raise SizeError(
-                f"{listing(missing)} have gaps, which only exact inference sums out. {self._family.refusal}"
+                f"{listing(missing)} have missing values, which only exact inference sums out. {self._family.refusal}"
             )
         states = np.zeros((len(self.domain), n), np.uint8)
         for site, name in enumerate(self.domain.names):

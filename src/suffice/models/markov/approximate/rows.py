@@ -93,16 +93,16 @@ class _Coded:
     nodes: tuple[Hashable, ...]
 
     def __call__(self, batch: Batch) -> _Batches:
-        """Codes in the order of the nodes, and weights; gaps are an error."""
+        """Codes in the order of the nodes, and weights; missing values are an error."""
         nodes, domain = self.nodes, batch.domain.select(self.nodes)
         _check_cards(domain)
         part = batch.codes[[batch.discrete.index(name) for name in nodes]] if batch.discrete != nodes else batch.codes
-        gaps = part >= np.array(domain.shape(nodes))[:, None]
-        if gaps.any():
-            column, row = (int(indices[0]) for indices in np.nonzero(gaps))
+        missing = part >= np.array(domain.shape(nodes))[:, None]
+        if missing.any():
+            column, row = (int(indices[0]) for indices in np.nonzero(missing))
             raise MissingValueError(
-                f"Column {nodes[column]!r} has a gap in row {batch.start + row}. Markov networks learn from whole "
-                "rows: drop the rows with gaps, or fill them."
+                f"Column {nodes[column]!r} has a missing value in row {batch.start + row}. Markov networks learn from "
+                "whole rows: drop the rows with missing values, or fill them."
             )
         weights = np.ones(batch.rows) if batch.weights is None else batch.weights
         return _Batches(((domain, part.astype(np.uint8, copy=False), weights),))
@@ -111,7 +111,7 @@ class _Coded:
 def read_rows(
     source: Source, wanted: Mapping[Hashable, Variable | None], nodes: Sequence[Hashable]
 ) -> tuple[Domain, CodedRows, int]:
-    """All rows of a source, their domain, and their number; gaps are an error."""
+    """All rows of a source, their domain, and their number; missing values are an error."""
     domain = resolved_domain(source, wanted)
     wrong = [variable.name for variable in domain.variables if variable.kind != "discrete"]
     if wrong:

@@ -1,1 +1,1 @@
-"""Hidden variables and gaps of Markov networks: learning by expectation and maximisation."""
+"""Hidden variables and missing values of Markov networks: learning by expectation and maximisation."""

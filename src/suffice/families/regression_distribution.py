@@ -1,4 +1,4 @@
-"""The conjugate law of a linear regression: of its weights and of its variance."""
+"""The conjugate distribution of a linear regression: of its weights and of its variance."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ class PseudoRows:
         return dict(vars(self))
 
 
-class RegressionLaw(Distribution):
-    """The law of (weights, variance) of a regression; the intercept is the first weight.
+class RegressionDistribution(Distribution):
+    """The distribution of (weights, variance) of a regression; the intercept is the first weight.
 
     ``variance ~ InverseGamma(alpha, beta)`` and ``weights | variance ~ N(weights, variance * spread)``.
 
-    >>> RegressionLaw(weights=[1, 2], spread=[[1, 0], [0, 1]], alpha=3, beta=8).mean()
+    >>> RegressionDistribution(weights=[1, 2], spread=[[1, 0], [0, 1]], alpha=3, beta=8).mean()
     {'weights': array([1., 2.]), 'variance': 4.0}
     """
 
@@ -143,7 +143,7 @@ class RegressionLaw(Distribution):
         return {"weights": ends, "variance": variance}
 
     def predictive(self, x: ArrayLike) -> StudentT:
-        """The law of y at parents x (p,), with weights and variance integrated out."""
+        """The distribution of y at parents x (p,), with weights and variance integrated out."""
         row = np.concatenate([[1.0], np.atleast_1d(as_floats(x, "x"))])
         if row.shape != self.weights_.shape:
             raise OptionError(f"x has {len(row) - 1} numbers; the regression has {len(self.weights_) - 1} parents.")
@@ -160,7 +160,7 @@ def weight_quantiles(weights: Floats, diagonal: Floats, alpha: Any, beta: Any, s
 
 
 def variance_quantiles(alpha: Any, beta: Any, shares: Floats) -> Floats:
-    """Quantiles (..., s) of inverse-gamma laws."""
+    """Quantiles (..., s) of inverse-gamma distributions."""
     from scipy.special import gammainccinv
 
     return np.asarray(np.asarray(beta)[..., None] / gammainccinv(np.asarray(alpha)[..., None], shares))

@@ -1,4 +1,4 @@
-"""Rows of which some columns are missing, under normal laws: what was seen has a law, what was not is expected."""
+"""Rows of which some columns are missing, under normal distributions: what was not seen is expected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from suffice.families.gaussian import log_density
 
 
 def _patterns(x: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
-    """The rows of each pattern of gaps, and the columns that it has."""
+    """The rows of each pattern of missing values, and the columns that it has."""
     seen = ~np.isnan(x)
     kinds, label = np.unique(seen, axis=0, return_inverse=True)
     for kind, pattern in enumerate(kinds):
@@ -25,31 +25,31 @@ def marginal_log_densities(x: Floats, means: Floats, covariances: Floats) -> Flo
     for rows, seen in _patterns(x):
         if not seen.any():
             continue
-        for law, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
-            logs[rows, law] = log_density(mean[seen], covariance[np.ix_(seen, seen)], x[np.ix_(rows, seen)])
+        for distribution, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
+            logs[rows, distribution] = log_density(mean[seen], covariance[np.ix_(seen, seen)], x[np.ix_(rows, seen)])
     return logs
 
 
 def completed(x: Floats, weights: Floats, means: Floats, covariances: Floats) -> dict[str, Floats]:
-    """Weight, sums and products (K, ...) of rows with gaps, the missing columns expected given those seen.
+    """Weight, sums and products (K, ...) of rows with missing values, the missing columns expected given those seen.
 
     A missing column has the conditional mean, and its products the conditional covariance besides. Rows without any
-    column seen say nothing about the law and are left out.
+    column seen say nothing about the distribution and are left out.
     """
     size, d = means.shape
     weight, sums, products = np.zeros(size), np.zeros((size, d)), np.zeros((size, d, d))
     for rows, seen in _patterns(x):
         if not seen.any():
             continue
-        for law, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
-            w = weights[rows, law]
+        for distribution, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
+            w = weights[rows, distribution]
             full = np.empty((len(rows), d))
             full[:, seen] = x[np.ix_(rows, seen)]
             gain = np.linalg.solve(covariance[np.ix_(seen, seen)], covariance[np.ix_(seen, ~seen)])
             full[:, ~seen] = mean[~seen] + (full[:, seen] - mean[seen]) @ gain
             rest = covariance[np.ix_(~seen, ~seen)] - covariance[np.ix_(~seen, seen)] @ gain
-            weight[law] += w.sum()
-            sums[law] += w @ full
-            products[law] += (full * w[:, None]).T @ full
-            products[law][np.ix_(~seen, ~seen)] += w.sum() * rest
+            weight[distribution] += w.sum()
+            sums[distribution] += w @ full
+            products[distribution] += (full * w[:, None]).T @ full
+            products[distribution][np.ix_(~seen, ~seen)] += w.sum() * rest
     return {"weight": weight, "sums": sums, "products": products}

@@ -1,4 +1,4 @@
-"""The conjugate law of a linear regression of vectors: of its weights and of the covariance of its residuals."""
+"""The conjugate distribution of a linear regression of vectors: of its weights and of its residual covariance."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
 from suffice.families.conjugate import as_point, tails
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
-from suffice.families.regression_law import LOG_2PI, variance_quantiles, weight_quantiles
+from suffice.families.regression_distribution import LOG_2PI, variance_quantiles, weight_quantiles
 from suffice.families.student import MultivariateStudentT
 
 
-class MatrixRegressionLaw(Distribution):
-    """The law of (weights, covariance), q weights for each of m responses: matrix-normal and inverse-Wishart.
+class MatrixRegressionDistribution(Distribution):
+    """The distribution of (weights, covariance), q weights for each of m responses: matrix-normal and inverse-Wishart.
 
     With V the `spread` (q, q) and T the `inverse_scale` (m, m)::
 
@@ -28,8 +28,9 @@ class MatrixRegressionLaw(Distribution):
 
     so that two weights of one response covary as in V, and two responses as in the covariance.
 
-    >>> law = MatrixRegressionLaw(weights=[[1, 2]], spread=[[1]], dof=5, inverse_scale=[[2, 0], [0, 4]])
-    >>> law.mean()["covariance"]
+    >>> scale = [[2, 0], [0, 4]]
+    >>> posterior = MatrixRegressionDistribution(weights=[[1, 2]], spread=[[1]], dof=5, inverse_scale=scale)
+    >>> posterior.mean()["covariance"]
     array([[1., 0.],
            [0., 2.]])
     """
@@ -124,7 +125,7 @@ class MatrixRegressionLaw(Distribution):
         return {"weights": ends, "variances": variance_quantiles(np.full(len(scales), half), scales, shares)}
 
     def predictive(self, row: ArrayLike) -> MultivariateStudentT:
-        """The law of the response at a row (q,) of the design, 1 for an intercept, with everything integrated out."""
+        """The distribution of the response at a row (q,) of the design, 1 for an intercept; all else integrated out."""
         given = np.atleast_1d(as_floats(row, "row"))
         if given.shape != self.weights_.shape[:1]:
             raise OptionError(f"The row has shape {given.shape}; the regression has {len(self.weights_)} weights.")

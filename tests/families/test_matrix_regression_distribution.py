@@ -5,13 +5,13 @@ import pytest
 from scipy import integrate, stats
 
 import suffice as sf
-from suffice.families.matrix_regression_law import MatrixRegressionLaw
-from suffice.families.regression_law import RegressionLaw
+from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
+from suffice.families.regression_distribution import RegressionDistribution
 
 WEIGHTS = np.array([[0.5, -1.0], [0.2, 0.0], [1.0, 2.0]])
 SPREAD = np.array([[0.8, 0.2, 0.0], [0.2, 0.4, 0.1], [0.0, 0.1, 0.5]])
 SCALE = np.array([[2.0, 0.3], [0.3, 1.0]])
-LAW = MatrixRegressionLaw(WEIGHTS, SPREAD, dof=9.0, inverse_scale=SCALE)
+LAW = MatrixRegressionDistribution(WEIGHTS, SPREAD, dof=9.0, inverse_scale=SCALE)
 
 
 def test_the_density_is_inverse_wishart_times_matrix_normal() -> None:
@@ -30,8 +30,8 @@ def test_the_density_is_inverse_wishart_times_matrix_normal() -> None:
 
 
 def test_one_response_is_the_law_of_weights_and_variance() -> None:
-    one = MatrixRegressionLaw([[0.5], [-1.0]], SPREAD[:2, :2], dof=6.0, inverse_scale=[[4.0]])
-    other = RegressionLaw([0.5, -1.0], SPREAD[:2, :2], alpha=3.0, beta=2.0)
+    one = MatrixRegressionDistribution([[0.5], [-1.0]], SPREAD[:2, :2], dof=6.0, inverse_scale=[[4.0]])
+    other = RegressionDistribution([0.5, -1.0], SPREAD[:2, :2], alpha=3.0, beta=2.0)
     point = np.array([0.1, 0.3])
     assert one.log_prob((point[:, None], [[0.7]])) == pytest.approx(other.log_prob((point, 0.7)), rel=1e-12)
     assert one.mean()["covariance"][0, 0] == pytest.approx(other.mean()["variance"])
@@ -68,7 +68,7 @@ def test_the_mode_is_where_no_nearby_point_is_higher() -> None:
 
 def test_the_predictive_law_integrates_the_covariance_out() -> None:
     # One response: the t density is the integral of normal densities over the inverse-gamma law of the variance.
-    law = MatrixRegressionLaw([[0.5], [-1.0]], SPREAD[:2, :2], dof=6.0, inverse_scale=[[4.0]])
+    law = MatrixRegressionDistribution([[0.5], [-1.0]], SPREAD[:2, :2], dof=6.0, inverse_scale=[[4.0]])
     row = np.array([1.0, 2.0])
     wide = 1.0 + row @ SPREAD[:2, :2] @ row
 
@@ -88,12 +88,12 @@ def test_the_predictive_law_integrates_the_covariance_out() -> None:
 
 def test_wrong_shapes_are_said() -> None:
     with pytest.raises(sf.OptionError, match="expected a row for each weight"):
-        MatrixRegressionLaw([0.0, 1.0], np.eye(2), 5, [[1.0]])
+        MatrixRegressionDistribution([0.0, 1.0], np.eye(2), 5, [[1.0]])
     with pytest.raises(sf.OptionError, match="dof"):
-        MatrixRegressionLaw(WEIGHTS, SPREAD, 1.0, SCALE)
+        MatrixRegressionDistribution(WEIGHTS, SPREAD, 1.0, SCALE)
     with pytest.raises(sf.OptionError, match="expected"):
         LAW.log_prob((np.zeros(3), SCALE))
     with pytest.raises(sf.OptionError, match="3 weights"):
         LAW.predictive([1.0])
     with pytest.raises(sf.EstimateError, match="dof > 3"):
-        MatrixRegressionLaw(WEIGHTS, SPREAD, 2.5, SCALE).mean()
+        MatrixRegressionDistribution(WEIGHTS, SPREAD, 2.5, SCALE).mean()
