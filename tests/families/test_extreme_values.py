@@ -204,8 +204,10 @@ def test_closed_forms_at_the_ends_of_float64_are_right(law: str) -> None:
         certificate = fitted.report_.certificate
         assert certificate.bound, what
         assert certificate.value_gap is not None
-        assert certificate.value_gap < 1e-28, what
-        assert certificate.moment_gap < 1e-14, what
+        # A mean is a float: of far columns with a known variance of 1 its rounding is a loss, and is counted.
+        away = float(abs(Fraction(getattr(fitted, name + "_")) - expected)) if law.startswith("normal") else 0.0
+        assert 0.5 * away * away <= certificate.value_gap <= 0.5 * away * away * (1 + 1e-9) + 1e-28, what
+        assert certificate.moment_gap <= math.sqrt(len(column)) * away * (1 + 1e-9) + 1e-14, what
 
 
 @pytest.mark.parametrize("power", [-900, -400, 400, 900])

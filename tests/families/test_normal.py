@@ -2,6 +2,9 @@
 
 import cmath
 import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,3 +217,30 @@ def test_rows_add_up_move_and_scale(values: list[float], cut: int, unit: float) 
     assert back.variance_ == pytest.approx(sf.Normal().fit(x[:cut]).variance_, rel=1e-11)
     scaled = sf.Normal().fit(x * unit)
     assert scaled.variance_ == pytest.approx(whole.variance_ * unit**2, rel=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize("model", ["Normal", "MultivariateNormal", "GaussianGraph"])
+def test_a_bound_counts_the_rounding_of_means_of_far_columns(model: str, offset: float) -> None:
+    rows = np.random.default_rng(3).normal(size=100) + offset
+    fits: dict[str, Callable[[], Any]] = {
+        "Normal": lambda: sf.Normal().fit(rows),
+        "MultivariateNormal": lambda: sf.MultivariateNormal().fit(rows[:, None]),
+        "GaussianGraph": lambda: sf.GaussianGraph([], nodes=["x"]).fit({"x": rows}),
+    }
+    fit = fits[model]()
+    exact = [Fraction(value) for value in rows.tolist()]
+    mean = sum(exact, Fraction()) / 100
+    variance = sum(((value - mean) ** 2 for value in exact), Fraction()) / 100
+    mine = Fraction(float(np.ravel(fit.mean_)[0]))
+    spread = Fraction(float(np.ravel(fit.variance_ if model == "Normal" else fit.covariance_)[0]))
+    # log v - log s + (s + d^2) / v - 1 of a variance v near the best, s, at a distance d of the means.
+    off = float(spread / variance - 1)
+    loss = 0.5 * (off * off / 2 + float((mean - mine) ** 2 / spread))
+    certificate = fit.report_.certificate
+    assert certificate.bound
+    hidden = 1e-14 + 1e-30 * offset**2  # Of a standardised gap, by sums of squares in double-double.
+    assert loss <= certificate.value_gap <= 1.1 * loss + hidden**2
+    error = float(abs(mean - mine)) / math.sqrt(float(variance) / 100)
+    assert certificate.moment_gap >= error * (1 - 1e-6)
+    assert fit.converged_

@@ -26,7 +26,7 @@ from suffice.kernels.threads import blas_threads, run, thread_count
 from suffice.kernels.weighted_gram import WeightedGram, block_rows
 
 #: eta (n,) or (n, m) and y -> value (n,), score (n,) or (n, m), information about eta (n,) or (n, m, m).
-Law = Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]
+ResponseDistribution = Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]
 Answer = TypeVar("Answer")
 
 #: Most rows of a piece of work, and fewest: enough to pay for a thread.
@@ -189,14 +189,14 @@ def transpose_product(
 
 
 def slope_task(
-    layout: CoefficientLayout, law: Law, beta: Floats, products: RowProducts = BLAS
+    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, products: RowProducts = BLAS
 ) -> Callable[[RowBlock], RowCurvature]:
     """Value and gradient only."""
 
     def task(block: RowBlock) -> RowCurvature:
         value, gradient = 0.0, np.zeros(layout.size)
         for part in layout.parts(block):
-            terms, score, _ = law(linear_predictor(layout, part, beta, products), part.y)
+            terms, score, _ = distribution(linear_predictor(layout, part, beta, products), part.y)
             value += weighted_sum(terms, part.weights)
             gradient += transpose_product(layout, part, weighted(score, part.weights), products)
         return RowCurvature(value, gradient)
@@ -204,16 +204,18 @@ def slope_task(
     return task
 
 
-def curvature_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
+def curvature_task(
+    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> Callable[[RowBlock], RowCurvature]:
     """Value, gradient and expected information."""
     if layout.sparse or layout.levels:
-        return _wide_task(layout, law, beta)
+        return _wide_task(layout, distribution, beta)
 
     def task(block: RowBlock) -> RowCurvature:
         gram = WeightedGram(layout.dense, constant=layout.constant)
         value, gradient = 0.0, np.zeros(layout.size)
         for part in layout.parts(block):
-            terms, score, information = law(linear_predictor(layout, part, beta), part.y)
+            terms, score, information = distribution(linear_predictor(layout, part, beta), part.y)
             value += weighted_sum(terms, part.weights)
             gradient += transpose_product(layout, part, weighted(score, part.weights))
             gram.add(part.dense, weighted(information, part.weights))
@@ -222,10 +224,12 @@ def curvature_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callabl
     return task
 
 
-def _wide_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
+def _wide_task(
+    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> Callable[[RowBlock], RowCurvature]:
     def task(whole: RowBlock) -> RowCurvature:
         (block,) = layout.parts(whole, whole.rows)
-        terms, score, information = law(linear_predictor(layout, block, beta), block.y)
+        terms, score, information = distribution(linear_predictor(layout, block, beta), block.y)
         value = weighted_sum(terms, block.weights)
         gradient = transpose_product(layout, block, weighted(score, block.weights))
         return RowCurvature(value, gradient, *wide_products(layout, block, weighted(information, block.weights)))
@@ -266,14 +270,14 @@ def wide_products(
 
 
 def information_product(
-    layout: CoefficientLayout, law: Law, beta: Floats, vector: Floats
+    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, vector: Floats
 ) -> Callable[[RowBlock], RowCurvature]:
     """The information times a vector, as the gradient of the answer; rows are met twice and nothing is stored."""
 
     def task(block: RowBlock) -> RowCurvature:
         product = np.zeros(layout.size)
         for part in layout.parts(block):
-            _, _, information = law(linear_predictor(layout, part, beta), part.y)
+            _, _, information = distribution(linear_predictor(layout, part, beta), part.y)
             along = linear_predictor(layout, RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
             product += transpose_product(layout, part, weighted(information, part.weights) * along)
         return RowCurvature(0.0, product)
@@ -360,13 +364,15 @@ def moments_task(layout: CoefficientLayout) -> Callable[[RowBlock], MomentSums]:
     return task
 
 
-def root_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
+def root_task(
+    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> Callable[[RowBlock], RootCurvature]:
     """As `curvature_task`, for dense columns: the root keeps the digits that X'WX squares away."""
 
     def task(block: RowBlock) -> RootCurvature:
         value, gradient, root = 0.0, np.zeros(layout.size), np.zeros((0, layout.size))
         for part in layout.parts(block, max(2_048, 4 * layout.size)):
-            terms, score, information = law(linear_predictor(layout, part, beta), part.y)
+            terms, score, information = distribution(linear_predictor(layout, part, beta), part.y)
             value += weighted_sum(terms, part.weights)
             gradient += transpose_product(layout, part, weighted(score, part.weights))
             rows = np.column_stack((np.ones(part.rows), part.dense)) if layout.constant else part.dense
@@ -381,7 +387,7 @@ def root_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[Ro
 
 
 def several_task(
-    layout: CoefficientLayout, law: Law, beta: Floats, *, information: bool = True
+    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, *, information: bool = True
 ) -> Callable[[RowBlock], RowCurvature]:
     """Value, gradient (m k,) and information (m k, m k) for m linear predictors, beta (k, m); predictors first.
 
@@ -395,7 +401,7 @@ def several_task(
         value, gradient = 0.0, np.zeros((m, k))
         total = np.zeros((m * k, m * k))
         for part in layout.parts(block):
-            terms, score, weights = law(linear_predictor(layout, part, beta), part.y)
+            terms, score, weights = distribution(linear_predictor(layout, part, beta), part.y)
             value += weighted_sum(terms, part.weights)
             score = weighted(score, part.weights)
             gradient += transpose_products(layout, part, score)
@@ -411,14 +417,16 @@ def several_task(
     return task
 
 
-def several_root_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
+def several_root_task(
+    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> Callable[[RowBlock], RootCurvature]:
     """As `several_task`, for dense columns, with a root (m k, m k) of the information as in `root_task`."""
     k, m = layout.size, beta.shape[1]
 
     def task(block: RowBlock) -> RootCurvature:
         value, gradient, root = 0.0, np.zeros((m, k)), np.zeros((0, m * k))
         for part in layout.parts(block, max(2_048 // m, 4 * k)):
-            terms, score, weights = law(linear_predictor(layout, part, beta), part.y)
+            terms, score, weights = distribution(linear_predictor(layout, part, beta), part.y)
             value += weighted_sum(terms, part.weights)
             gradient += transpose_products(layout, part, weighted(score, part.weights))
             roots = _row_roots(weighted(weights, part.weights))
@@ -445,14 +453,14 @@ def transpose_products(layout: CoefficientLayout, block: RowBlock, values: Float
 
 
 def several_product(
-    layout: CoefficientLayout, law: Law, beta: Floats, vector: Floats
+    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, vector: Floats
 ) -> Callable[[RowBlock], RowCurvature]:
     """The information of m linear predictors times a vector (k, m), as the gradient (m k,) of the answer."""
 
     def task(block: RowBlock) -> RowCurvature:
         product = np.zeros((beta.shape[1], layout.size))
         for part in layout.parts(block):
-            _, _, information = law(linear_predictor(layout, part, beta), part.y)
+            _, _, information = distribution(linear_predictor(layout, part, beta), part.y)
             along = linear_predictor(layout, RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
             turned = np.einsum("nij,nj->ni", information, along)
             product += transpose_products(layout, part, weighted(turned, part.weights))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from suffice.families.fitted import FamilyFitted
-from suffice.families.member import FamilyMember
+from suffice.families.member import ROUNDING, FamilyMember
 from suffice.families.posterior_check import check_posterior, on_edge
 from suffice.fitting.report import Certificate
 from suffice.statistics import Summary
@@ -28,7 +28,8 @@ def certify(member: FamilyMember, summary: Summary) -> tuple[Certificate, float]
     if short is None:
         most, bound = 0.5 * decrement * decrement, False
     else:  # It is quadratic in the standardised gap, of which rounding may hide a part.
-        most = (math.sqrt(max(short, 0.0)) + member.rounding()) ** 2 if short < math.inf else math.inf
+        root = (1.0 + ROUNDING) * math.sqrt(max(short, 0.0)) + member.rounding()
+        most = root * root
     away = member.observed(summary) - member.expected_statistics()
     certificate = Certificate(
         gap * math.sqrt(summary.weight),
@@ -39,7 +40,7 @@ def certify(member: FamilyMember, summary: Summary) -> tuple[Certificate, float]
         slope=summary.weight * float(np.abs(away).max(initial=0.0)),
         slope_unit="nats per unit of a natural parameter",
     )
-    return certificate, gap
+    return certificate, max(gap - member.unavoidable(), 0.0)
 
 
 def certify_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, estimate: str) -> tuple[Certificate, float]:

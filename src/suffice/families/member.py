@@ -290,6 +290,10 @@ class FamilyMember(ABC):
         """What rounding may hide of a standardised gap."""
         return ROUNDING
 
+    def unavoidable(self) -> float:
+        """The gap in standard deviations of a row that no parameters avoid, since they are floats."""
+        return 0.0
+
     def gap(self, summary: Summary) -> tuple[float, float]:
         """Largest gap between observed and expected means in standard deviations of a row, and the Newton decrement."""
         spread = self.spread()

@@ -23,6 +23,21 @@ _SQUARES = {"large": "beyond about 1e154", "small": "differences below about 1e-
 SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 
+#: What double-double squares lose of their size, some times over.
+_PAIRS = 16 * 2.0**-104
+
+
+def mean_away(moments: MomentSums, point: Floats) -> Floats:
+    """The mean of the rows less a point (d,), with the digits that rounding of the mean would lose."""
+    mean = double_double.divide(moments.total_pair, moments.weight_pair)
+    return double_double.rounded(double_double.subtract(mean, double_double.pair(point)))
+
+
+def hidden_far_out(mean: Floats, variance: Floats) -> float:
+    """What rounding of the sums may hide of a standardised gap where columns lie far from 0, beside their spread."""
+    return _PAIRS * float(np.max(mean * (mean / variance), initial=0.0))
+
+
 def read_moments(summary: Summary) -> MomentSums:
     """The moments of all columns of a summary.
 

@@ -19,7 +19,7 @@ from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
 from suffice.families.gaussian import LOG_2PI
 from suffice.families.matrices import as_positive_definite, flat, inverse, log_determinant, root, solve, unflat, whiten
-from suffice.families.moments import SMALLEST, read_moments, refuse_small
+from suffice.families.moments import SMALLEST, hidden_far_out, mean_away, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
 from suffice.families.vectors import VectorFamily, VectorMember
 from suffice.fitting.control import Control
@@ -238,25 +238,32 @@ class MultivariateNormalMember(VectorMember):
         moments = self._moments(summary)
         gaps = []
         if self.known.get("mean") is None:
-            gaps.append(gaussian.mean_gap(moments.mean - self.mean_, self.covariance_))
+            gaps.append(gaussian.mean_gap(mean_away(moments, self.mean_), self.covariance_))
         if self.known.get("covariance") is None:
             gaps.append(gaussian.spread_gap(moments.scatter_about(self.mean_) / moments.weight, self.covariance_))
         return max(gap for gap, _ in gaps), math.hypot(*(decrement for _, decrement in gaps))
 
+    def unavoidable(self) -> float:
+        """The means are floats."""
+        return float(np.max(np.spacing(np.abs(self.mean_)) / np.sqrt(np.diag(self.covariance_)), initial=0.0))
+
     def shortfall(self, summary: Summary) -> float:
         """How far the mean log-likelihood of a row is below its maximum, by a formula."""
         moments = self._moments(summary)
-        best = moments.mean if "mean" not in self.known else self.mean_
-        covariance = self.covariance_
+        away, covariance = np.zeros_like(self.mean_), self.covariance_
         if "covariance" not in self.known:
-            covariance = moments.scatter_about(best) / moments.weight
-        return gaussian.divergence((best, covariance), (self.mean_, self.covariance_))
+            about = moments.scatter if "mean" not in self.known else moments.scatter_about(self.mean_)
+            covariance = about / moments.weight
+        if "mean" not in self.known:
+            away = mean_away(moments, self.mean_)
+        return gaussian.divergence((away, covariance), (np.zeros_like(away), self.covariance_))
 
     def rounding(self) -> float:
         """Magnified by the condition of the correlations, in whose directions the rows are measured."""
         units = np.sqrt(np.diag(self.covariance_))
         values = np.linalg.eigvalsh(self.covariance_ / units[:, None] / units)
-        return super().rounding() * len(units) * float(values[-1] / max(values[0], SMALLEST))
+        hidden = super().rounding() + hidden_far_out(self.mean_, units**2)
+        return hidden * len(units) * float(values[-1] / max(values[0], SMALLEST))
 
     def log_likelihood(self, summary: Summary) -> float:
         """Sum over the rows of a summary, natural logarithm, where log h is 0."""

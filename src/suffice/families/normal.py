@@ -17,7 +17,7 @@ from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.member import FamilyMember
-from suffice.families.moments import read_moments, refuse_small
+from suffice.families.moments import hidden_far_out, mean_away, read_moments, refuse_small
 from suffice.families.normals import LOG_2PI, Normals, log_density
 from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary
@@ -211,25 +211,39 @@ class NormalMember(FamilyMember):
 
     def gap(self, summary: Summary) -> tuple[float, float]:
         """On the centred statistics, which do not cancel: (x - mean, (x - mean)^2)."""
-        weight, average, scatter = self._moments(summary)
-        mean, variance = self.mean_, self.variance_
+        weight, _, scatter = self._moments(summary)
+        away, variance = self._away(summary), self.variance_
         gaps = []
         if self.known.get("mean") is None:
-            gaps.append((average - mean) / math.sqrt(variance))
+            gaps.append(away / math.sqrt(variance))
         if self.known.get("variance") is None:
-            spread = scatter / weight + (average - mean) ** 2
+            spread = scatter / weight + away**2
             gaps.append((spread - variance) / (math.sqrt(2) * variance))
         return max(map(abs, gaps)), math.hypot(*gaps)
 
+    def _away(self, summary: Summary) -> float:
+        """The mean of the rows less that of the distribution, which is a float: of far columns rounding is left."""
+        return float(mean_away(read_moments(summary), np.array([self.mean_]))[0])
+
+    def rounding(self) -> float:
+        """Of columns far from 0 sums of squares lose digits, where they are used."""
+        if self.known.get("variance") is not None:
+            return super().rounding()
+        return super().rounding() + hidden_far_out(np.array([self.mean_]), np.array([self.variance_]))
+
+    def unavoidable(self) -> float:
+        """The mean is a float."""
+        return math.ulp(self.mean_) / math.sqrt(self.variance_)
+
     def shortfall(self, summary: Summary) -> float:
         """How far the mean log-likelihood of a row is below its maximum, by a formula."""
-        weight, average, scatter = self._moments(summary)
-        away = (average - self.mean_) / math.sqrt(self.variance_)
+        weight, _, scatter = self._moments(summary)
+        known = self._away(summary)
+        away = known / math.sqrt(self.variance_)
         if self.known.get("variance") is not None:
             return 0.5 * away * away
         if self.known.get("mean") is None:
             return 0.5 * (float(ratio_excess(scatter / weight, self.variance_)) + away * away)
-        known = average - self.mean_
         return 0.5 * float(ratio_excess(scatter / weight + known * known, self.variance_))
 
     def log_likelihood(self, summary: Summary) -> float:

@@ -9,7 +9,7 @@ from scipy import optimize
 
 import suffice as sf
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
-from suffice.models.glm.family import Family, RowLaw
+from suffice.models.glm.family import Family, RowDistribution
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import RegressionProblem, largest_move
 from suffice.models.glm.registry import FAMILIES
@@ -291,7 +291,7 @@ def test_a_step_rules_a_direction_out_exactly_where_its_share_of_every_slope_is_
     family = FAMILIES[name]
     assert isinstance(family, Family)
     rows = RowsInMemory(RowBlock(X, y, weights, rng.normal(size=300)))
-    problem = RegressionProblem(rows, CoefficientLayout(True, 3), RowLaw(family, family.link(link)))
+    problem = RegressionProblem(rows, CoefficientLayout(True, 3), RowDistribution(family, family.link(link)))
     kind, answers, bounded = "binomial" if name == "binomial" else "count", [], 0
     for scale, apart, stands in product((0.0, 1e-3, 0.02, 0.1, 0.3, 3.0), (0.0, 0.1, 1.0, 400.0), (1.0, 10.0)):
         beta, step = rng.normal(size=4), scale * rng.normal(size=4)

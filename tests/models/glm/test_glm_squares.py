@@ -12,7 +12,7 @@ import exact_squares as exact
 import suffice as sf
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.family import RowLaw
+from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.links import Identity
 from suffice.models.glm.problem import RegressionProblem
@@ -57,7 +57,9 @@ def test_tampered_coefficients_are_no_nearer_than_the_bound_says(dispersion: Any
 
 def filip_problem() -> RegressionProblem:
     block = RowBlock(np.ascontiguousarray(FILIP.design[:, 1:]), FILIP.y)
-    return RegressionProblem(RowsInMemory(block), CoefficientLayout(True, 10), RowLaw(GaussianFamily(), Identity()))
+    return RegressionProblem(
+        RowsInMemory(block), CoefficientLayout(True, 10), RowDistribution(GaussianFamily(), Identity())
+    )
 
 
 def test_rows_on_disk_weights_and_offsets_give_the_same_digits(tmp_path: Path) -> None:

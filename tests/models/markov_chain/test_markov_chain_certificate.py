@@ -272,3 +272,12 @@ def test_the_judge_takes_nothing_from_the_solve(options: dict[str, Any], monkeyp
         report.objective,
         report.log_evidence,
     )
+
+
+def test_learned_weights_say_their_iterations() -> None:
+    words = [list("abcabbcab"), list("aabbccab"), list("bcabca")]
+    chain = sf.MarkovChain(order=2, smoothing=sf.Interpolation("deleted")).fit(words)
+    assert chain.converged_
+    assert chain.n_iter_ >= 1
+    assert len(chain.history_) >= 1
+    assert chain.stop_reason_ == "converged"

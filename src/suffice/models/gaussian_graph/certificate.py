@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from suffice.answers import MomentSums
 from suffice.array_types import Floats
+from suffice.families.member import ROUNDING
+from suffice.families.moments import hidden_far_out, mean_away
 from suffice.fitting.report import in_standard_errors
 from suffice.models.gaussian_graph.existence import completed, is_definite
 from suffice.models.gaussian_graph.structure import GraphStructure
@@ -66,6 +69,24 @@ def measure(
     exists = True if is_definite(V) else None
     bound = _loss_bound(half.T @ V @ half - np.eye(len(K))) if exists else None
     return PrecisionMeasurement(gap, moment_gap, largest, bound, exists, spurious)
+
+
+def with_mean(
+    measured: PrecisionMeasurement, moments: MomentSums, mean: Floats, W: Floats, K: Floats
+) -> PrecisionMeasurement:
+    """The same, with how far the fitted mean (p,), which is a float, is from that of the rows; W is K^-1 (p, p).
+
+    The objective falls by ``d' K d / 2`` at a distance d. Rounding of the sums hides a part of a gap.
+    """
+    away, variance = mean_away(moments, mean), np.diag(W)
+    units = np.sqrt(variance)
+    gap, value = math.sqrt(moments.weight) * float(np.max(np.abs(away) / units)), measured.value_gap
+    if value is not None:
+        values = np.linalg.eigvalsh(W / units[:, None] / units)
+        hidden = (ROUNDING + hidden_far_out(mean, variance)) * len(units) * float(values[-1] / values[0])
+        root = (1.0 + ROUNDING) * math.sqrt(value + 0.5 * float(away @ K @ away)) + hidden
+        value = root * root
+    return replace(measured, moment_gap=max(measured.moment_gap, gap), value_gap=value)
 
 
 def _loss_bound(difference: Floats) -> float | None:

@@ -17,7 +17,7 @@ from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData, SummaryTask
-from suffice.models.gaussian_graph.certificate import in_units, measure
+from suffice.models.gaussian_graph.certificate import in_units, measure, with_mean
 from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of, real_numbers
 from suffice.models.gaussian_graph.existence import decide
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
@@ -171,6 +171,8 @@ class GaussianGraphProblem:
         """Slope, duality bound and existence at a precision."""
         target, structure = self.target, self.task.structure
         measured = measure(structure, fitted.precision, target.S, target.ridge, target.weight)
+        if self.task.known_mean is None and self.task.options["prior"] is None:
+            measured = with_mean(measured, self.moments, fitted.mean, fitted.covariance, fitted.precision)
         log_likelihood = fitted.log_likelihood(self.data.statistics)
         certificate = Certificate(
             measured.moment_gap,

@@ -10,7 +10,7 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.glm.certificate import in_units
 from suffice.models.glm.covariances import RowEnd, null_deviance
-from suffice.models.glm.family import RowLaw, Totals
+from suffice.models.glm.family import RowDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.problem import RegressionProblem, totals
@@ -27,15 +27,15 @@ class ConjugateRegression(GLMProblem):
         super().__init__(options, data, factory)
         prior = options.penalties(data.design).conjugate
         assert prior is not None
-        self.prior, self.law = prior, RowLaw(options.one_family, options.link)
-        self.sums = checked_sums(data.blocks, self.law.family)
+        self.prior, self.distribution = prior, RowDistribution(options.one_family, options.link)
+        self.sums = checked_sums(data.blocks, self.distribution.family)
         if (options.family.name, options.link.name) != ("gaussian", "identity"):
             raise EstimateError(
                 f"The prior on coefficients and variance together is conjugate to the Gaussian response with the "
                 f"identity link only, not to {options.family.name} with {options.link.name}. Use Normal(variance=...)."
             )
         self.strength, self.mean = data.design.internal(prior.strength), data.design.internal(prior.mean)
-        self.bare = RegressionProblem(data.blocks, data.design.layout, self.law)
+        self.bare = RegressionProblem(data.blocks, data.design.layout, self.distribution)
 
     def solve(self, control: Control) -> Found[GLMFitted]:
         """The posterior, and its means."""
@@ -57,7 +57,7 @@ class ConjugateRegression(GLMProblem):
         variance = scale / (shape - 1.0)
         together = self.bare.curvature(beta)[2].plus(self.strength)
         information, known = together.times(1.0 / variance), self.options.known_dispersion is not None
-        end = RowEnd(self.data, self.law, beta, information, variance)
+        end = RowEnd(self.data, self.distribution, beta, information, variance)
         public = design.public(beta)
         fitted = GLMFitted(
             **self.data.learned_names(),
@@ -75,11 +75,13 @@ class ConjugateRegression(GLMProblem):
             sandwich=end.covariance(self.options.given["covariance"]),
             posterior=(public, design.public_matrix(together.inverse()), shape, scale),
         )
-        outcome = Outcome(State(beta, self.law.family.log_likelihood(sums, variance), 0.0), True, "closed form", ())
+        outcome = Outcome(
+            State(beta, self.distribution.family.log_likelihood(sums, variance), 0.0), True, "closed form", ()
+        )
         return Found(fitted, "closed form", "posterior mean", outcome)
 
     def _sums(self, beta: Floats) -> Totals:
-        return totals(self.data.blocks, self.bare.layout, self.law, beta)
+        return totals(self.data.blocks, self.bare.layout, self.distribution, beta)
 
     def judge(self, fitted: GLMFitted) -> Judgement:
         """The mean of the coefficients is their mode, whatever the variance: the slope is 0, and the bound exact."""
@@ -88,6 +90,6 @@ class ConjugateRegression(GLMProblem):
         slope = (gradient - self.strength * (beta - self.mean)) / variance
         together = information.plus(self.strength).times(1.0 / variance)
         left = 0.5 * float(slope @ together.solve(slope)) / self.sums.weight
-        value = self.law.family.log_likelihood(self._sums(beta), variance) + self.data.constant
+        value = self.distribution.family.log_likelihood(self._sums(beta), variance) + self.data.constant
         certificate = in_units(slope, together.diagonal(), left, bound=True, exists=True)
         return Judgement(value, value, certificate, kept=self.matched(fitted))

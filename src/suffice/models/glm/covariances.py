@@ -12,7 +12,7 @@ from suffice.array_types import Floats
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, curvature_task, several_task
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
-from suffice.models.glm.family import RowLaw
+from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fitted import filled, public_blocks
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import RegressionProblem, deviance_of
@@ -27,7 +27,7 @@ class RowEnd:
     """Rows of one linear predictor at fitted coefficients (k,), in the engine's layout."""
 
     data: RegressionData
-    law: RowLaw
+    distribution: RowDistribution
     beta: Floats
     information: Information
     dispersion: float
@@ -42,11 +42,11 @@ class RowEnd:
 
 def _sandwich(end: RowEnd) -> Floats:
     """I^-1 (sum over rows of squared scores) I^-1, which holds where the variance is not that of the family."""
-    law = end.law
+    distribution = end.distribution
     layout = end.data.design.layout
 
     def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        _, score, information = law(eta, y)
+        _, score, information = distribution(eta, y)
         return np.zeros_like(eta), score, score**2 + 0.0 * information
 
     def task(block: RowBlock) -> Any:
@@ -68,21 +68,21 @@ def _sandwich(end: RowEnd) -> Floats:
 
 def _observed(end: RowEnd) -> Floats:
     """The inverse of the observed information: minus the second derivative, by differences of the score in eta."""
-    law = end.law
+    distribution = end.distribution
     layout = end.data.design.layout
     parts = []
     for sign in (1.0, -1.0):
 
         def curved(eta: Floats, y: Floats, sign: float = sign) -> tuple[Floats, Floats, Floats]:
             step = 6e-6 * np.maximum(1.0, np.abs(eta))
-            ahead, behind = law(eta + step, y)[1], law(eta - step, y)[1]
+            ahead, behind = distribution(eta + step, y)[1], distribution(eta - step, y)[1]
             own = np.maximum(sign * (behind - ahead) / (2.0 * step), 0.0)
             return np.zeros_like(eta), np.zeros_like(eta), own
 
         curved_rows = end.data.blocks.reduce(curvature_task(layout, curved, end.beta))
         assert curved_rows.body is not None
         parts.append(Information(curved_rows.body, curved_rows.cross, curved_rows.levels).dense())
-    phi = end.dispersion if end.law.family.free_dispersion else 1.0
+    phi = end.dispersion if end.distribution.family.free_dispersion else 1.0
     kept = np.setdiff1d(np.arange(layout.size), np.array(end.dropped, dtype=np.intp))
     whole = np.zeros((layout.size, layout.size))
     observed = (parts[0] - parts[1])[np.ix_(kept, kept)]
@@ -97,29 +97,29 @@ def _observed(end: RowEnd) -> Floats:
 
 def null_deviance(end: RowEnd, mean: float) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
-    law = end.law
+    distribution = end.distribution
     layout = CoefficientLayout(end.data.design.constant, 0)
     rows = end.data.blocks.mapped(lambda block: RowBlock(block.dense[:, :0], block.y, block.weights, block.offset))
-    problem = RegressionProblem(rows, layout, law)
+    problem = RegressionProblem(rows, layout, distribution)
     beta = np.zeros(layout.size)
     with np.errstate(all="ignore"):
         if end.data.design.constant:
-            beta[0] = float(end.law.link.eta(np.array([mean]))[0])
+            beta[0] = float(end.distribution.link.eta(np.array([mean]))[0])
         edge = not np.isfinite(beta).all()
         if edge:
             return 0.0
         if end.data.design.constant and end.data.has_offset and math.isfinite(problem.objective(beta)[0]):
             beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
-        return deviance_of(problem.rows, layout, law, beta)
+        return deviance_of(problem.rows, layout, distribution, beta)
 
 
 def label_sandwich(data: RegressionData, beta: Floats, information: Information, dropped: tuple[int, ...]) -> Floats:
     """The sandwich of a softmax fit at coefficients (k, m): a row's score is its residual of each class times it."""
     classes = beta.shape[1] + 1
-    law = SoftmaxDistribution(classes)
+    distribution = SoftmaxDistribution(classes)
 
     def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        value, score, _ = law(eta, y)
+        value, score, _ = distribution(eta, y)
         return np.zeros_like(value), score, score[:, :, None] * score[:, None, :]
 
     middle = data.blocks.reduce(several_task(data.design.layout, squared, beta)).body

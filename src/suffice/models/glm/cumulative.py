@@ -113,8 +113,8 @@ class CumulativeProblem(RegressionProblem):
     @property
     def _cumulative(self) -> CumulativeDistribution:
         """The distribution, which takes two ends in place of eta and y."""
-        law: Any = self.law
-        cumulative: CumulativeDistribution = law
+        distribution: Any = self.distribution
+        cumulative: CumulativeDistribution = distribution
         return cumulative
 
     def ends(self, part: RowBlock, theta: Floats, beta: Floats) -> Ends:
@@ -279,5 +279,5 @@ def cumulative_problem(
     penalty: GaussianPenalty | None = None,
 ) -> CumulativeProblem:
     """What solvers see of ordered labels; the penalty has the thresholds first."""
-    law: Any = CumulativeDistribution(link)
-    return CumulativeProblem(rows, layout, law, penalty, classes=classes)
+    distribution: Any = CumulativeDistribution(link)
+    return CumulativeProblem(rows, layout, distribution, penalty, classes=classes)

@@ -23,7 +23,7 @@ from suffice.errors import ConvergenceWarning
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.glm.existence import bends
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.family import RowLaw
+from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.separation import MOST_NUMBERS, dense_rows
@@ -57,11 +57,11 @@ class EdgeRows:
     end: Floats
 
     @property
-    def law(self) -> RowLaw:
+    def distribution(self) -> RowDistribution:
         """Family and link."""
-        law = self.problem.law
-        assert isinstance(law, RowLaw)
-        return law
+        distribution = self.problem.distribution
+        assert isinstance(distribution, RowDistribution)
+        return distribution
 
     def eta(self, beta: Floats) -> Floats:
         """Linear predictors (n,)."""
@@ -95,7 +95,7 @@ class EdgeRows:
         """Value, slope (k,) and second derivatives (k, k), as positive as they are large, of the objective."""
         eta, y, weights, phi = self.eta(beta), self.block.y, self.weights, self.problem.phi
         with np.errstate(all="ignore"):
-            value, score, _ = self.law(eta, y)
+            value, score, _ = self.distribution(eta, y)
             curve = np.abs(self._bends(eta, y))
         live = weights > 0.0
         total = float(weights[live] @ value[live]) / phi
@@ -109,7 +109,7 @@ class EdgeRows:
         return total, slope, hessian
 
     def _bends(self, eta: Floats, y: Floats) -> Floats:
-        family, link = self.law.family, self.law.link.name
+        family, link = self.distribution.family, self.distribution.link.name
         if not isinstance(family, NegativeBinomialFamily):
             return bends((family.name, link), eta, y)
         size = family.size
@@ -121,8 +121,11 @@ class EdgeRows:
 
 def edge_rows(problem: RegressionProblem) -> EdgeRows | None:
     """The rows that may be on the edge; None where rows are not in memory, many, or none may be there."""
-    law, rows = problem.law, problem.rows
-    if not (isinstance(law, RowLaw) and isinstance(rows, RowsInMemory)) or rows.rows * problem.size > MOST_NUMBERS:
+    distribution, rows = problem.distribution, problem.rows
+    if (
+        not (isinstance(distribution, RowDistribution) and isinstance(rows, RowsInMemory))
+        or rows.rows * problem.size > MOST_NUMBERS
+    ):
         return None
     block = rows.block
     matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
@@ -130,7 +133,7 @@ def edge_rows(problem: RegressionProblem) -> EdgeRows | None:
         if problem.fixed.any() or problem.penalty is not None:
             return None
         matrix = matrix[:, problem.kept]
-    binomial, log = law.family.name == "binomial", law.link.name == "log"
+    binomial, log = distribution.family.name == "binomial", distribution.link.name == "log"
     sign = np.where(block.y <= 0.0, 0.0 if binomial and log else 1.0, 0.0)
     end = np.zeros(block.rows)
     if binomial:

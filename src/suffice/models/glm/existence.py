@@ -21,7 +21,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import Family, RowLaw
+from suffice.models.glm.family import Family, RowDistribution
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import CoefficientPenalties
@@ -193,8 +193,8 @@ class ExistenceQuestion:
     def _limited(self, result: Result) -> Separation:
         """Rows fall to a limit: attained if the point found is better than what rows at theirs leave."""
         problem = self.problem
-        assert isinstance(problem.law, RowLaw)
-        deviance = deviance_of(problem.rows, problem.layout, problem.law, problem.whole(result.beta))
+        assert isinstance(problem.distribution, RowDistribution)
+        deviance = deviance_of(problem.rows, problem.layout, problem.distribution, problem.whole(result.beta))
         if _is_less(deviance, self._limit_deviance(min_over_rows=True)) or self._inside(result):
             return Separation(True)
         if self.pair in {("gaussian", "sqrt"), ("inverse_gaussian", "inverse")} or not self._small:

@@ -225,7 +225,7 @@ class Family(ResponseFamily):
         return drawn if fitted.classes is None else take_states(fitted.classes, drawn.astype(np.intp))
 
 
-class RowLaw:
+class RowDistribution:
     """A family and a link: what each row says about its own eta.
 
     Calling it with eta and y (n,) gives the log-likelihood up to a term of y alone, its derivative in eta, and the
@@ -243,22 +243,24 @@ class RowLaw:
             return self.family.rows(self.link, eta, y)
 
 
-class StartLaw:
+class StartDistribution:
     """Least squares of the link of means near y: the row distribution whose one Newton step from zero gives a start."""
 
-    def __init__(self, law: RowLaw, average: float) -> None:
+    def __init__(self, distribution: RowDistribution, average: float) -> None:
         """Keep the distribution and the average of y."""
-        self.law = law
+        self.distribution = distribution
         self.average = average
 
     def __call__(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Weights of the start means, and the working residual against eta, which holds the offset."""
         with np.errstate(all="ignore"):
-            mean = self.law.family.first_mean(y, self.average)
-            if self.law.link.positive:  # A row whose own mean is none of the link begins at that of a small one.
+            mean = self.distribution.family.first_mean(y, self.average)
+            if (
+                self.distribution.link.positive
+            ):  # A row whose own mean is none of the link begins at that of a small one.
                 mean = np.where(mean > 0.0, mean, 0.1 * abs(self.average) or 1.0)
-            wanted = self.law.link.eta(mean)
-            weight = self.law.link.slope(wanted) ** 2 / self.law.family.variance(mean)
+            wanted = self.distribution.link.eta(mean)
+            weight = self.distribution.link.slope(wanted) ** 2 / self.distribution.family.variance(mean)
         weight = np.where(np.isfinite(weight), weight, 0.0)
         score = np.where(weight > 0.0, weight * (wanted - eta), 0.0)
         return np.zeros_like(eta), score, weight

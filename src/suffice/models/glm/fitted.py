@@ -15,8 +15,8 @@ from suffice.checks import read_only
 from suffice.errors import FileFormatError, NotFittedError
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import ResponseFamily, RowLaw
-from suffice.models.glm.formula import specification_from_plain, specification_to_plain
+from suffice.models.glm.family import ResponseFamily, RowDistribution
+from suffice.models.glm.formula import specification_from_dict, specification_to_dict
 from suffice.models.glm.registry import FAMILIES, one_predictor_family
 from suffice.records import checked
 from suffice.solvers.information import Information
@@ -82,10 +82,10 @@ class GLMFitted(Coefficients):
         """Whether the family has a dispersion."""
         return self.family_object.free_dispersion
 
-    def row_law(self) -> RowLaw:
+    def row_distribution(self) -> RowDistribution:
         """Family and link, of a single linear predictor."""
         family = one_predictor_family(self.family, self.size)
-        return RowLaw(family, family.link(self.link))
+        return RowDistribution(family, family.link(self.link))
 
     def score_samples(self, X: Any, y: Any = None, *, unknown: str = "raise", **rows: Any) -> Floats:
         """Log-likelihood of each row (n,), natural logarithm.
@@ -182,7 +182,7 @@ class GLMFitted(Coefficients):
             "information": {name: getattr(lasting, name) for name in ("body", "cross", "levels", "root")},
             "classes": None if self.classes is None else list(self.classes),
             "posterior": None if self.posterior is None else list(self.posterior),
-            "specification": None if self.specification is None else specification_to_plain(self.specification),
+            "specification": None if self.specification is None else specification_to_dict(self.specification),
         }
 
     @classmethod
@@ -206,7 +206,7 @@ class GLMFitted(Coefficients):
             "information": Information(**plain["information"]),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "posterior": None if plain["posterior"] is None else tuple(plain["posterior"]),
-            "specification": None if specification is None else specification_from_plain(specification),
+            "specification": None if specification is None else specification_from_dict(specification),
             **{name: tuple(plain[name]) for name in ("dropped", "iterates")},
             **{name: math.nan if plain[name] is None else float(plain[name]) for name in _NUMBERS},
         }

@@ -83,8 +83,8 @@ def matrix_of(specification: Any, X: Any, names: Sequence[str]) -> Floats:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def specification_to_plain(specification: Any) -> dict[str, Any]:
-    """Plain data from which `specification_from_plain` makes one that predicts alike."""
+def specification_to_dict(specification: Any) -> dict[str, Any]:
+    """Plain data from which `specification_from_dict` makes one that predicts alike."""
     terms = [
         [[str(factor.expr), factor.eval_method.value] for factor in term.factors] for term in specification.formula
     ]
@@ -96,7 +96,7 @@ def specification_to_plain(specification: Any) -> dict[str, Any]:
     return {"terms": terms, "levels": levels, "transforms": _plain(dict(specification.transform_state))}
 
 
-def specification_from_plain(plain: Mapping[str, Any]) -> Any:
+def specification_from_dict(plain: Mapping[str, Any]) -> Any:
     """The specification of a file."""
     formulaic = _formulaic()
     terms = [[(str(expression), str(method)) for expression, method in term] for term in plain["terms"]]

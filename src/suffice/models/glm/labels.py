@@ -13,7 +13,7 @@ from suffice.fitting.control import Control
 from suffice.models.glm.certificate import nothing_left
 from suffice.models.glm.covariances import label_sandwich
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.family import RowLaw
+from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places
 from suffice.models.glm.input import RowsInMemory, StreamRows
@@ -46,17 +46,17 @@ class SoftmaxRegression(IteratedRegression):
 
     def problem(self) -> RegressionProblem:
         """What solvers see."""
-        law = SoftmaxDistribution(self.outputs + 1)
+        distribution = SoftmaxDistribution(self.outputs + 1)
         return RegressionProblem(
-            self.data.blocks, self.data.design.layout, law, self.penalties.gaussian, outputs=self.outputs
+            self.data.blocks, self.data.design.layout, distribution, self.penalties.gaussian, outputs=self.outputs
         )
 
     def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Columns that say the same as others do so for every class."""
         if self.penalties.any:
             return problem, ()
-        design, flat = self.data.design, RowLaw(GaussianFamily(), Identity())
-        one = replace(problem, law=flat, outputs=1)
+        design, flat = self.data.design, RowDistribution(GaussianFamily(), Identity())
+        one = replace(problem, distribution=flat, outputs=1)
         rank = column_rank(one, design, flat, self.sums.mean, self.options.given["collinear"])
         self.notes += rank.notes
         if not rank.dropped:

@@ -209,10 +209,10 @@ def _of_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> Sides:
 
 def sides_of_numbers(fitted: GLMFitted, eta: Floats, y: Floats, decided: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Both sides (n, 1) of rows with one linear predictor (n,); those that are decided have their response as mean."""
-    law = fitted.row_law()
+    distribution = fitted.row_distribution()
     with np.errstate(all="ignore"):
-        _, score, information = law(eta, y)
-        slope = law.link.slope(eta)
+        _, score, information = distribution(eta, y)
+        slope = distribution.link.slope(eta)
         share = np.where(slope != 0.0, information / slope, 0.0)
     share, score = np.where(decided, 0.0, share), np.where(decided, 0.0, score)
     if _is_canonical(fitted.family, fitted.link):
@@ -233,7 +233,7 @@ def _moves(layout: CoefficientLayout, part: RowBlock, direction: Floats | None) 
 
 def _check_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> None:
     """The rows are those of the fit, or that is an error: arrays and files may have been written to."""
-    deviance = deviance_of(data.blocks, fitted.design.layout, fitted.row_law(), beta)
+    deviance = deviance_of(data.blocks, fitted.design.layout, fitted.row_distribution(), beta)
     if math.isnan(fitted.deviance):
         return
     if not abs(deviance - fitted.deviance) <= CHANGED * max(abs(fitted.deviance), 1e-300):

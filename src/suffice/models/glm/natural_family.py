@@ -112,5 +112,5 @@ class NaturalFamily(Family):
 
     def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
         """One draw of y itself for each mean of T."""
-        laws = (self.distribution.with_mean_parameters(np.array([one])) for one in mean)
-        return np.array([float(law.sample(1, random_state=rng)[0]) for law in laws])
+        distributions = (self.distribution.with_mean_parameters(np.array([one])) for one in mean)
+        return np.array([float(distribution.sample(1, random_state=rng)[0]) for distribution in distributions])

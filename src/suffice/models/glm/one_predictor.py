@@ -15,7 +15,7 @@ from suffice.models.glm.covariances import RowEnd, null_deviance
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
 from suffice.models.glm.existence import EDGED, RISING, ExistenceQuestion
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.family import RowLaw, StartLaw, Totals
+from suffice.models.glm.family import RowDistribution, StartDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowsInMemory
@@ -61,9 +61,9 @@ class PredictorSearch(IteratedRegression):
         self.edge: OnEdge | None = None
 
     @property
-    def law(self) -> RowLaw:
+    def distribution(self) -> RowDistribution:
         """Family and link."""
-        return RowLaw(self.family, self.link)
+        return RowDistribution(self.family, self.link)
 
     @property
     def weight(self) -> float:
@@ -79,7 +79,7 @@ class PredictorSearch(IteratedRegression):
         """What solvers see, in units of a dispersion that is known beside a prior."""
         known = self.dispersion if self.family.free_dispersion and self.penalties.any else None
         phi = 1.0 if known is None else known
-        return RegressionProblem(self.rows, self.design.layout, self.law, self.penalties.gaussian, phi)
+        return RegressionProblem(self.rows, self.design.layout, self.distribution, self.penalties.gaussian, phi)
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -110,8 +110,8 @@ class PredictorSearch(IteratedRegression):
         )
 
     def _least_squares(self, problem: RegressionProblem, mean: float) -> Floats:
-        law = StartLaw(self.law, mean)
-        _, gradient, information = replace(problem, law=law).evaluate(np.zeros(problem.size))
+        distribution = StartDistribution(self.distribution, mean)
+        _, gradient, information = replace(problem, distribution=distribution).evaluate(np.zeros(problem.size))
         return information.solve(gradient)
 
     def _flat(self, mean: float, zero: Floats) -> Floats | None:
@@ -174,13 +174,13 @@ class PredictorSearch(IteratedRegression):
             return closed
         result: Result | None = None
         for _ in range(ROUNDS):
-            phi = self._spread(totals(self.rows, problem.layout, self.law, problem.whole(start)))
+            phi = self._spread(totals(self.rows, problem.layout, self.distribution, problem.whole(start)))
             if not phi > 0.0:
                 return self._perfectly(problem)
             problem = replace(problem, phi=phi)
             result = joined(result, self.step(problem, start))
             start = result.beta
-            after = self._spread(totals(self.rows, problem.layout, self.law, problem.whole(start)))
+            after = self._spread(totals(self.rows, problem.layout, self.distribution, problem.whole(start)))
             if not after > 0.0:
                 return self._perfectly(problem)
             if after > 0.25 * phi or told_to_stop(result):
@@ -223,7 +223,7 @@ class PredictorSearch(IteratedRegression):
         """Find columns that say the same; choose the exact root where columns nearly do."""
         if self.penalties.any:
             return problem, ()
-        rank = column_rank(problem, self.design, self.law, self.sums.mean, self.options.given["collinear"])
+        rank = column_rank(problem, self.design, self.distribution, self.sums.mean, self.options.given["collinear"])
         self.notes += rank.notes
         self.doubtful = rank.doubtful
         if not rank.dropped:
@@ -238,7 +238,9 @@ class PredictorSearch(IteratedRegression):
         if not (self.family.free_dispersion and self.penalties.any) or self.dispersion is not None:
             return problem, result
         for _ in range(ROUNDS):
-            new = self.family.ml_dispersion(totals(self.rows, problem.layout, self.law, problem.whole(result.beta)))
+            new = self.family.ml_dispersion(
+                totals(self.rows, problem.layout, self.distribution, problem.whole(result.beta))
+            )
             if not new > 0.0:
                 raise no_dispersion()
             if abs(new - problem.phi) <= 1e-12 * new:
@@ -250,7 +252,7 @@ class PredictorSearch(IteratedRegression):
         return problem, result
 
     def _with_size(self, problem: RegressionProblem, result: Result) -> tuple[RegressionProblem, Result]:
-        """The size of a negative binomial law, by Newton's method in its log, and the coefficients in turn."""
+        """The size of a negative binomial distribution, by Newton's method in its log, and the coefficients in turn."""
         first = self.family
         if not self.options.free_size or not isinstance(first, NegativeBinomialFamily):
             return problem, result
@@ -267,7 +269,7 @@ class PredictorSearch(IteratedRegression):
                 break
             moved = abs(math.log(better.size / family.size))
             self.family = better
-            problem = replace(problem, law=self.law)
+            problem = replace(problem, distribution=self.distribution)
             result = self.step(problem, result.beta)
             if moved < 1e-10 or at_rounding(moved, before):
                 break
@@ -315,9 +317,9 @@ class PredictorSearch(IteratedRegression):
 
     def _question(self, problem: RegressionProblem) -> ExistenceQuestion:
         known = not self.family.free_dispersion or self.dispersion is not None
-        assert isinstance(problem.law, RowLaw)
+        assert isinstance(problem.distribution, RowDistribution)
         return ExistenceQuestion(
-            problem, self.design, problem.law.family, self.link, self.penalties, self.sums.mean, known
+            problem, self.design, problem.distribution.family, self.link, self.penalties, self.sums.mean, known
         )
 
     def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem | None:
@@ -351,7 +353,7 @@ class PredictorSearch(IteratedRegression):
         """The coefficients with their information at the dispersion that is reported."""
         problem, free, known = ended.problem, self.family.free_dispersion, self.dispersion
         beta = problem.whole(ended.result.beta)
-        sums = replace(totals(problem.rows, problem.layout, self.law, beta), weight=self.weight)
+        sums = replace(totals(problem.rows, problem.layout, self.distribution, beta), weight=self.weight)
         if self.squares is not None:
             left = self._left(self.squares, ended.result.beta)
             sums = replace(sums, deviance=left, pearson=left)
@@ -370,7 +372,7 @@ class PredictorSearch(IteratedRegression):
             information = information.times(problem.phi / dispersion)
         coefficients = len(beta) - len(ended.dropped)
         estimated = int(free and known is None) + int(self.options.free_size)
-        end = RowEnd(self.data, self.law, beta, information, dispersion, ended.dropped)
+        end = RowEnd(self.data, self.distribution, beta, information, dispersion, ended.dropped)
         return GLMFitted(
             **{**self.shared_figures(ended), "information": information},
             beta=self.design.public(beta)[:, None],

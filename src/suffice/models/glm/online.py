@@ -14,7 +14,7 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.family import RowLaw, Totals
+from suffice.models.glm.family import RowDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowsInMemory
@@ -43,7 +43,7 @@ class OnlineRegression(GLMProblem):
         self.penalties = options.penalties(data.design)
         if self.penalties.laplace is not None or self.penalties.conjugate is not None:
             raise OptionError("partial_fit takes a Gaussian prior or none; use fit for other priors.")
-        self.law = RowLaw(options.one_family, options.link)
+        self.distribution = RowDistribution(options.one_family, options.link)
 
     def _start(self) -> Floats:
         """The coefficients learned before, the start that is asked for, or zeros, in the engine's layout."""
@@ -68,7 +68,7 @@ class OnlineRegression(GLMProblem):
         theta, updates = self._start(), 0 if self.before is None else self.before.updates
         schedule, gaussian = step_sizes(options["step_size"], options["decay"]), self.penalties.gaussian
         for part in layout.parts(self.block, int(options["batch_size"])):
-            score = self.law(linear_predictor(layout, part, theta), part.y)[1]
+            score = self.distribution(linear_predictor(layout, part, theta), part.y)[1]
             move = transpose_product(layout, part, weighted(score, part.weights))
             if gaussian is not None:
                 move = move - part.rows / self.block.rows * gaussian.slope(theta)
@@ -83,19 +83,19 @@ class OnlineRegression(GLMProblem):
         return Found(fitted, "stochastic gradient ascent", self.options.estimate, outcome)
 
     def _sums(self, theta: Floats) -> Totals:
-        alone = response_sums(self.data.blocks, self.law.family)
-        sums = totals(self.data.blocks, self.data.design.layout, self.law, theta)
+        alone = response_sums(self.data.blocks, self.distribution.family)
+        sums = totals(self.data.blocks, self.data.design.layout, self.distribution, theta)
         return replace(sums, base=alone.base, log_y=alone.log_y)
 
     def _fitted(self, theta: Floats, updates: int) -> GLMFitted:
-        data, family, known = self.data, self.law.family, self.options.known_dispersion
+        data, family, known = self.data, self.distribution.family, self.options.known_dispersion
         sums, free = self._sums(theta), family.free_dispersion
         phi = 1.0 if not free else family.ml_dispersion(sums) if known is None else known
         weight = data.weight + (0.0 if self.before is None else self.before.weight)
         return GLMFitted(
             **{**data.learned_names(), "weight": weight},
             family=family.name,
-            link=self.law.link.name,
+            link=self.distribution.link.name,
             beta=data.design.public(theta)[:, None],
             information=Information(np.zeros((0, 0))),
             dispersion=phi,
@@ -112,7 +112,7 @@ class OnlineRegression(GLMProblem):
     def _value(self, fitted: GLMFitted) -> float:
         """Log-likelihood of these rows."""
         sums = self._sums(self.data.design.internal(fitted.beta[:, 0]))
-        return self.law.family.log_likelihood(sums, max(fitted.dispersion, 1e-300)) + self.data.constant
+        return self.distribution.family.log_likelihood(sums, max(fitted.dispersion, 1e-300)) + self.data.constant
 
     def judge(self, fitted: GLMFitted) -> Judgement:
         """The log-likelihood of these rows; one pass is no maximum."""

@@ -12,7 +12,7 @@ from suffice.errors import EstimateError, listing
 from suffice.fitting.control import Control
 from suffice.models.glm.cumulative import CumulativeProblem, cumulative_problem
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.family import RowLaw
+from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowsInMemory
@@ -95,9 +95,13 @@ class OrderedRegression(IteratedRegression):
         if self.penalties.any:
             return problem, ()
         design, rows = replace(self.data.design, constant=True), self.data.blocks
-        law, mean = RowLaw(GaussianFamily(), Identity()), checked_sums(rows).mean
+        distribution, mean = RowDistribution(GaussianFamily(), Identity()), checked_sums(rows).mean
         rank = column_rank(
-            RegressionProblem(rows, design.layout, law), design, law, mean, self.options.given["collinear"]
+            RegressionProblem(rows, design.layout, distribution),
+            design,
+            distribution,
+            mean,
+            self.options.given["collinear"],
         )
         self.notes += rank.notes
         if not rank.dropped:

@@ -35,7 +35,7 @@ class OnePredictor(PredictorSearch):
     def problem_of(self, fitted: GLMFitted) -> RegressionProblem:
         """In units of the dispersion at which the log-likelihood is reported, and at the size of the fitted value."""
         phi = self._phi(fitted) if self.family.free_dispersion else 1.0
-        return replace(super().problem_of(fitted), law=fitted.row_law(), phi=phi)
+        return replace(super().problem_of(fitted), distribution=fitted.row_distribution(), phi=phi)
 
     def _phi(self, fitted: GLMFitted) -> float:
         """The dispersion that is known, that beside a prior, or the one of the largest likelihood."""
@@ -74,7 +74,7 @@ class OnePredictor(PredictorSearch):
 
     def _sums_at(self, measured: Ended, fitted: GLMFitted) -> Totals:
         """What the rows add up to, of which the value at the coefficients is all that was not known before."""
-        family, value = fitted.row_law().family, self.likelihood(measured)
+        family, value = fitted.row_distribution().family, self.likelihood(measured)
         squares = self._squares_at(measured.problem, measured.result)
         deviance = -2.0 * value if squares is None else self._left(squares, measured.result.beta)
         alone = self._response(family)
@@ -82,7 +82,7 @@ class OnePredictor(PredictorSearch):
 
     def values(self, measured: Ended, fitted: GLMFitted) -> tuple[float, float]:
         """Log-likelihood at the dispersion of the largest one unless that is known, and less the prior."""
-        family = fitted.row_law().family
+        family = fitted.row_distribution().family
         value = family.log_likelihood(self._sums_at(measured, fitted), self._phi(fitted)) + self.data.constant
         return value, value - self.log_prior(measured.problem.whole(measured.result.beta))
 
@@ -105,14 +105,14 @@ class OnePredictor(PredictorSearch):
 
     def known(self, measured: Ended, fitted: GLMFitted) -> CertificateBasis:
         """Concavity, the best possible value, and a dispersion that is estimated along."""
-        problem, family = measured.problem, fitted.row_law().family
+        problem, family = measured.problem, fitted.row_distribution().family
         elsewhere = not (family.log_concave or self.pair in CONCAVE)
         concave = not elsewhere and not self.options.free_size and problem.kept is None
         bends = family.free_dispersion and self.penalties.any and self.dispersion is None
         best = math.inf
         if self.penalties.laplace is not None:
             beta = problem.whole(measured.result.beta)
-            sums = totals(problem.rows, problem.layout, fitted.row_law(), beta)
+            sums = totals(problem.rows, problem.layout, fitted.row_distribution(), beta)
             best = (sums.value + 0.5 * sums.deviance) / problem.phi
         bent = bent_by_dispersion(family, self._sums_at(measured, fitted), problem.phi) if bends else 0.0
         return CertificateBasis(concave, best, bent, elsewhere)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import (
     CoefficientLayout,
-    Law,
+    ResponseDistribution,
     RootCurvature,
     RowBlock,
     RowCurvature,
@@ -35,7 +35,7 @@ from suffice.engines.linear_predictor import (
     weighted,
     weighted_sum,
 )
-from suffice.models.glm.family import Family, RowLaw, Totals
+from suffice.models.glm.family import Family, RowDistribution, Totals
 from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
@@ -59,7 +59,7 @@ def _outside(method: Callable[..., Answer]) -> Callable[..., Answer]:
 
 @dataclass(frozen=True, eq=False)
 class RegressionProblem:
-    """Rows, a law of the rows, and a Gaussian penalty (or None); `outputs` linear predictors.
+    """Rows, a distribution of the rows, and a Gaussian penalty (or None); `outputs` linear predictors.
 
     `rooted` asks for the exact root of the information in each pass. `kept` are the coefficients that a solver sees;
     the others stay at their values in `fixed`. `record` is told every point and its objective.
@@ -67,7 +67,7 @@ class RegressionProblem:
 
     rows: RowsInMemory | StreamRows
     layout: CoefficientLayout
-    law: Law
+    distribution: ResponseDistribution
     penalty: GaussianPenalty | None = None
     phi: float = 1.0
     outputs: int = 1
@@ -118,10 +118,10 @@ class RegressionProblem:
             exact = self.rows.reduce(self.roots(beta))
             return exact.value, exact.gradient, Information(exact.root.T @ exact.root, root=exact.root)
         if self.outputs > 1:
-            sums = self.rows.reduce(several_task(self.layout, self.law, self.shaped(beta)))
+            sums = self.rows.reduce(several_task(self.layout, self.distribution, self.shaped(beta)))
             assert sums.body is not None
             return sums.value, sums.gradient, Information(sums.body)
-        sums = self.rows.reduce(curvature_task(self.layout, self.law, beta))
+        sums = self.rows.reduce(curvature_task(self.layout, self.distribution, beta))
         assert sums.body is not None
         return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
 
@@ -163,7 +163,7 @@ class RegressionProblem:
         def task(block: RowBlock) -> Floats:
             total = np.zeros((self.outputs, layout.size))
             for part in layout.parts(block):
-                about = weighted(self.law(linear_predictor(layout, part, shaped), part.y)[2], part.weights)
+                about = weighted(self.distribution(linear_predictor(layout, part, shaped), part.y)[2], part.weights)
                 own = about[:, None] if about.ndim == 1 else np.diagonal(about, axis1=1, axis2=2)
                 sparse = None if part.sparse is None else part.sparse.power(2)
                 total += transpose_products(layout, replace(part, dense=part.dense**2, sparse=sparse), own)
@@ -188,25 +188,25 @@ class RegressionProblem:
 
         return times
 
-    # -- what a law with parameters of its own replaces ----------------------------------------------------------------
+    # -- what a distribution with parameters of its own replaces -------------------------------------------------------
 
     def slopes(self, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
         """The task that finds value and gradient of the log-likelihood at phi = 1."""
         if self.outputs > 1:
-            return several_task(self.layout, self.law, self.shaped(beta), information=False)
-        return slope_task(self.layout, self.law, beta, self.products)
+            return several_task(self.layout, self.distribution, self.shaped(beta), information=False)
+        return slope_task(self.layout, self.distribution, beta, self.products)
 
     def roots(self, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
         """The task that finds value, gradient and a root of the information at phi = 1; dense columns only."""
         if self.outputs > 1:
-            return several_root_task(self.layout, self.law, self.shaped(beta))
-        return root_task(self.layout, self.law, beta)
+            return several_root_task(self.layout, self.distribution, self.shaped(beta))
+        return root_task(self.layout, self.distribution, beta)
 
     def turned(self, beta: Floats, vector: Floats) -> Callable[[RowBlock], RowCurvature]:
         """The task that finds the information at phi = 1 times a vector, as the gradient of its answer."""
         if self.outputs > 1:
-            return several_product(self.layout, self.law, self.shaped(beta), self.shaped(vector))
-        return information_product(self.layout, self.law, beta, vector)
+            return several_product(self.layout, self.distribution, self.shaped(beta), self.shaped(vector))
+        return information_product(self.layout, self.distribution, beta, vector)
 
     def possible(self, whole: Floats, index: int) -> Floats:
         """All parameters, moved where the value of parameter `at` leaves no room for them."""
@@ -216,32 +216,39 @@ class RegressionProblem:
 # -- sums over rows ----------------------------------------------------------------------------------------------------
 
 
-def totals(rows: RowsInMemory | StreamRows, layout: CoefficientLayout, law: RowLaw, beta: Floats) -> Totals:
+def totals(
+    rows: RowsInMemory | StreamRows, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats
+) -> Totals:
     """Deviance, Pearson's statistic and the rest, at fitted coefficients."""
 
     def task(block: RowBlock) -> Totals:
-        parts = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
+        parts = [_totals_of(distribution, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
         return sum(parts[1:], start=parts[0])
 
     with np.errstate(all="ignore"):
         return rows.reduce(task)
 
 
-def deviance_of(rows: RowsInMemory | StreamRows, layout: CoefficientLayout, law: RowLaw, beta: Floats) -> float:
+def deviance_of(
+    rows: RowsInMemory | StreamRows, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats
+) -> float:
     """The deviance alone, which costs a part of `totals`."""
 
     def task(block: RowBlock) -> float:
         etas = ((linear_predictor(layout, part, beta), part) for part in layout.parts(block))
-        return sum(weighted_sum(law.family.deviances(law.link, eta, part.y), part.weights) for eta, part in etas)
+        return sum(
+            weighted_sum(distribution.family.deviances(distribution.link, eta, part.y), part.weights)
+            for eta, part in etas
+        )
 
     with np.errstate(all="ignore"):
         return max(float(rows.reduce(task)), 0.0)  # In this order, as what is not known stays so.
 
 
-def _totals_of(law: RowLaw, eta: Floats, part: RowBlock) -> Totals:
-    family, y, weights = law.family, part.y, part.weights
+def _totals_of(distribution: RowDistribution, eta: Floats, part: RowBlock) -> Totals:
+    family, y, weights = distribution.family, part.y, part.weights
     with np.errstate(all="ignore"):
-        value, deviance, mean, variance = family.figures(law.link, eta, y)
+        value, deviance, mean, variance = family.figures(distribution.link, eta, y)
         away = (y - mean) ** 2
         pearson = np.where(away > 0.0, away / variance, 0.0)
     return Totals(

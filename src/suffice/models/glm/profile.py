@@ -53,7 +53,7 @@ def _problem_of(options: FitOptions, fitted: GLMFitted, data: RegressionData) ->
         gaussian = ahead_of(penalties, len(data.ahead)).gaussian
         return cumulative_problem(data.blocks, layout, options.link, len(fitted.classes), gaussian)
     phi = fitted.dispersion if fitted.free_dispersion else 1.0
-    return RegressionProblem(data.blocks, layout, fitted.row_law(), penalties.gaussian, phi)
+    return RegressionProblem(data.blocks, layout, fitted.row_distribution(), penalties.gaussian, phi)
 
 
 def _profile(problem: RegressionProblem, best: Floats, index: int, top: float) -> Callable[[float], float]:

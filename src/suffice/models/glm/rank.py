@@ -8,7 +8,7 @@ import numpy as np
 
 from suffice.errors import EstimateError
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import Family, RowLaw, StartLaw
+from suffice.models.glm.family import Family, RowDistribution, StartDistribution
 from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums
 from suffice.models.glm.sample import MANY_ROWS, spread_rows
@@ -45,12 +45,14 @@ def checked_sums(rows: RowsInMemory | StreamRows, family: Family | None = None) 
     return sums
 
 
-def column_rank(problem: RegressionProblem, design: Design, law: RowLaw, mean: float, collinear: str) -> ColumnRank:
+def column_rank(
+    problem: RegressionProblem, design: Design, distribution: RowDistribution, mean: float, collinear: str
+) -> ColumnRank:
     """Columns that say the same, by X'WX with the weights of a start: an error unless they are to be dropped."""
     start, rows = np.zeros(problem.layout.size), problem.rows
     if problem.layout.body > MOST_COLUMNS or problem.size == 0:
         return ColumnRank()
-    flat = replace(problem, law=StartLaw(law, mean))
+    flat = replace(problem, distribution=StartDistribution(distribution, mean))
     if isinstance(rows, RowsInMemory) and rows.rows >= MANY_ROWS:
         # Columns that differ on some rows differ on all.
         every = rows.rows // max(2_000, 3 * problem.size) or 1

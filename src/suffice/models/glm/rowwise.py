@@ -45,7 +45,7 @@ def predict(
     ends = np.stack((eta[:, 0] - reach, eta[:, 0] + reach), axis=1)
     if kind == "response":
         with np.errstate(all="ignore"):
-            ends = np.sort(fitted.row_law().link.mean(ends), axis=1)
+            ends = np.sort(fitted.row_distribution().link.mean(ends), axis=1)
     return np.column_stack((centre, ends))
 
 
@@ -130,20 +130,20 @@ def residuals(fitted: GLMFitted, rows: Scored, kind: str) -> Floats:
     """Residuals of one of four kinds (n,)."""
     if not isinstance(fitted.family_object, Family):
         raise OptionError(f"Residuals of the {fitted.family} family are not offered.")
-    law = fitted.row_law()
+    distribution = fitted.row_distribution()
     eta = rows.eta[:, 0]
     prior = rows.trials if rows.trials is not None else np.ones_like(eta)
     with np.errstate(all="ignore"):
-        mean, variance = law.family.moments(law.link, eta)
+        mean, variance = distribution.family.moments(distribution.link, eta)
         away = rows.y - mean
         if kind == "response":
             return away
         if kind == "pearson":
             return np.where(away == 0.0, 0.0, away * np.sqrt(prior / variance))
         if kind == "working":
-            return np.where(away == 0.0, 0.0, away / law.link.slope(eta))
+            return np.where(away == 0.0, 0.0, away / distribution.link.slope(eta))
         if kind == "deviance":
-            return np.sign(away) * np.sqrt(np.maximum(prior * law.family.deviance(rows.y, mean), 0.0))
+            return np.sign(away) * np.sqrt(np.maximum(prior * distribution.family.deviance(rows.y, mean), 0.0))
     raise OptionError(f"kind is {kind!r}; expected 'response', 'pearson', 'deviance' or 'working'.")
 
 
@@ -151,7 +151,7 @@ def leverage(fitted: GLMFitted, rows: Scored) -> Floats:
     """See `GLM.leverage`."""
     if not isinstance(fitted.family_object, Family):
         raise OptionError(f"The leverage of the {fitted.family} family is not offered.")
-    weights = fitted.row_law()(rows.eta[:, 0], rows.y)[2] * rows.weights / fitted.dispersion
+    weights = fitted.row_distribution()(rows.eta[:, 0], rows.y)[2] * rows.weights / fitted.dispersion
     if rows.trials is not None:
         weights = weights * rows.trials
     expected = fitted if fitted.sandwich is None else replace(fitted, sandwich=None)

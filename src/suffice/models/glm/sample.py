@@ -149,7 +149,7 @@ def _lost(sample: RegressionProblem, before: Floats, now: Floats) -> float:
         for part in sample.layout.parts(block):
             for number, beta in enumerate((now, before)):
                 eta = linear_predictor(sample.layout, part, sample.whole(beta))
-                sums[number] += weighted_sum(sample.law(eta, part.y)[2], part.weights)
+                sums[number] += weighted_sum(sample.distribution(eta, part.y)[2], part.weights)
         return sums
 
     left, first = sample.rows.reduce(task).tolist()

@@ -21,7 +21,7 @@ from suffice.models.glm.design import Design, NamedParameters
 from suffice.models.glm.directions import Separation as Separation
 from suffice.models.glm.directions import programme as programme
 from suffice.models.glm.directions import without_rounding as without_rounding
-from suffice.models.glm.family import RowLaw
+from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import Largest, RegressionProblem, largest_move
 from suffice.models.glm.solve import Result
@@ -84,7 +84,7 @@ def rules_out(
     mean m, for a share of 1 they are ``m (1 - m)`` and ``1 - m``, for a share of 0 ``m (1 - m)`` and m. Between two
     points m, or 1 - m, changes by no more than the factor ``exp |eta - eta'|``.
     """
-    if kind != "labels" and isinstance(problem.law, RowLaw) and _is_canonical(problem.law):
+    if kind != "labels" and isinstance(problem.distribution, RowDistribution) and _is_canonical(problem.distribution):
         bound = largest_move(problem, step)
         if origin is not None and origin is not beta and stands * bound <= STILL:
             bound *= math.exp(min(largest_move(problem, problem.whole(beta) - problem.whole(origin)), MOST_APART))
@@ -93,8 +93,8 @@ def rules_out(
     return stands * share_of_slopes(problem, kind, beta, step, origin) <= STILL
 
 
-def _is_canonical(law: RowLaw) -> bool:
-    return (law.family.name, law.link.name) in (("binomial", "logit"), ("poisson", "log"))
+def _is_canonical(distribution: RowDistribution) -> bool:
+    return (distribution.family.name, distribution.link.name) in (("binomial", "logit"), ("poisson", "log"))
 
 
 def share_of_slopes(
@@ -117,9 +117,11 @@ def share_of_slopes(
         largest = 0.0
         for part in layout.parts(block):
             move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
-            _, score, weight = problem.law(linear_predictor(layout, part, now, products), part.y)
+            _, score, weight = problem.distribution(linear_predictor(layout, part, now, products), part.y)
             if origin is not None and origin is not beta:
-                weight = problem.law(linear_predictor(layout, part, problem.whole(origin), products), part.y)[2]
+                weight = problem.distribution(linear_predictor(layout, part, problem.whole(origin), products), part.y)[
+                    2
+                ]
             moves = (move > 0.0) & ~sides(part.y, kind)[1]
             if part.weights is not None:
                 moves &= part.weights > 0.0

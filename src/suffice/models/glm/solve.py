@@ -327,7 +327,7 @@ def dependent_columns(
         scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
         root = _pivots(matrix / np.outer(scale, scale))
         return tuple(np.flatnonzero(root < 1e-9).tolist())
-    root_of_rows = problem.rows.reduce(root_task(layout, problem.law, beta)).root
+    root_of_rows = problem.rows.reduce(root_task(layout, problem.distribution, beta)).root
     lengths = np.sqrt((root_of_rows**2).sum(axis=0))
     scaled = root_of_rows / np.where(lengths > 0.0, lengths, 1.0)
     diagonal = np.zeros(layout.size)

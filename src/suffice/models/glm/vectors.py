@@ -20,7 +20,7 @@ from suffice.fitting.report import Certificate, allowed
 from suffice.models.glm.certificate import FAR, in_units
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.family import RowLaw
+from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
 from suffice.models.glm.input import RowsInMemory
@@ -115,10 +115,10 @@ class VectorLeastSquares(VectorRegression):
 
     def _problems(self) -> tuple[list[RegressionProblem], tuple[int, ...]]:
         """One problem for each response, without columns that say the same as others."""
-        block, design, law = self.rows.block, self.data.design, RowLaw(GaussianFamily(), Identity())
+        block, design, distribution = self.rows.block, self.data.design, RowDistribution(GaussianFamily(), Identity())
         columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        problem = RegressionProblem(columns[0], design.layout, law)
-        rank = column_rank(problem, design, law, self.sums.mean, self.options.given["collinear"])
+        problem = RegressionProblem(columns[0], design.layout, distribution)
+        rank = column_rank(problem, design, distribution, self.sums.mean, self.options.given["collinear"])
         self.notes = rank.notes
         problem = replace(problem, rooted=rank.rooted)
         if rank.dropped:
@@ -288,21 +288,21 @@ class VectorProducts:
 
     def __init__(self, rows: RowsInMemory, design: Design) -> None:
         """One pass for each response."""
-        block, law = rows.block, RowLaw(GaussianFamily(), Identity())
+        block, distribution = rows.block, RowDistribution(GaussianFamily(), Identity())
         self.outputs = block.y.shape[1]
         zero = np.zeros(design.layout.size)
         self.layout = design.layout
         self.columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        curvatures = [RegressionProblem(one, design.layout, law).curvature(zero) for one in self.columns]
+        curvatures = [RegressionProblem(one, design.layout, distribution).curvature(zero) for one in self.columns]
         self.information: Information = curvatures[0][2]
         self.cross = np.stack([gradient for _, gradient, _ in curvatures], axis=1)
         self.squares, self.weight = _squares(block)
 
     def slopes(self, beta: Floats) -> Floats:
         """X'(Y - X beta) (k, m), from the rows themselves: differences of products would lose digits."""
-        law = RowLaw(GaussianFamily(), Identity())
+        distribution = RowDistribution(GaussianFamily(), Identity())
         gradients = [
-            RegressionProblem(one, self.layout, law).objective(np.ascontiguousarray(column))[1]
+            RegressionProblem(one, self.layout, distribution).objective(np.ascontiguousarray(column))[1]
             for one, column in zip(self.columns, beta.T, strict=True)
         ]
         return np.stack(gradients, axis=1)

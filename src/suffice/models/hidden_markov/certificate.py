@@ -101,9 +101,10 @@ def _stationary_slope(statistics: Statistics, learner: Learner, rows: ChainRows)
 
 
 def _emission_gap(statistics: Statistics, parameters: ChainParameters, learner: Learner) -> float:
-    """The Newton decrement of the emissions, in standard errors: no statistic of theirs has a larger gap.
+    """The root of twice what the emissions could still rise by: near the maximum, their Newton decrement.
 
-    Half its square is what the expected log-likelihood (and log prior) of the complete steps could still rise, which is
+    There it is in standard errors, and no statistic of theirs has a larger gap; farther off it is of the same size, by
+    less than a factor of 2 in trials. Half its square is what the expected log-likelihood (and log prior) of the complete steps could still rise, which is
     known, since the best distributions of given statistics are.
     """
     if "emissions" not in learner.free:

@@ -228,7 +228,7 @@ class TableDistribution:
         return cls(table)
 
 
-def distribution_from_plain(plain: Mapping[str, Any]) -> NextState:
+def distribution_from_dict(plain: Mapping[str, Any]) -> NextState:
     """The distribution that plain data describe."""
     kinds: dict[str, Any] = {"backoff": BackoffDistribution, "mixture": LevelMixture, "table": TableDistribution}
     if plain["kind"] not in kinds:

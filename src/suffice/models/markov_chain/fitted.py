@@ -19,7 +19,7 @@ from suffice.models.markov_chain.distributions import (
     BackoffDistribution,
     LevelMixture,
     NextState,
-    distribution_from_plain,
+    distribution_from_dict,
     row,
     whole_history,
 )
@@ -406,7 +406,7 @@ class MarkovChainFitted:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], order: int, **how: Any) -> MarkovChainFitted:
         """Rebuild from plain data, checking it; how: the fields that say how the rows were made."""
-        distribution = distribution_from_plain(plain["distribution"])
+        distribution = distribution_from_dict(plain["distribution"])
         words = checked(Vocabulary(tuple(plain["states"]), *plain["marks"]))
         if words.card != distribution.card:
             raise FileFormatError(f"The chain has {words.card} states and a distribution of {distribution.card}.")

@@ -132,7 +132,7 @@ def _by_interpolation(
         words,
         levels,
         method_of(way),
-        outcome=next((one for one in learned.outcomes if not one.converged), (*learned.outcomes, None)[-1]),
+        outcome=next((one for one in learned.outcomes if not one.converged), (None, *learned.outcomes)[-1]),
         weights=learned.weights,
         background=learned.background,
         notes=list(learned.notes),

@@ -340,7 +340,7 @@ class GLMNode(UnitFree):
             known = np.nan_to_num(eta, nan=0.0, posinf=np.inf, neginf=-np.inf)
             return self._defined(family.log_prob_of_rows(self.learned, known, y, None), eta)
         self._mean_of(eta)
-        allowed = self.learned.row_law().family.allowed(y)
+        allowed = self.learned.row_distribution().family.allowed(y)
         inside = np.where(allowed, y, 1.0)
         logs = family.log_prob_of_rows(replace(self.learned, dispersion=self.dispersion), eta, inside, None)
         return np.where(allowed, logs, -np.inf)
@@ -351,7 +351,7 @@ class GLMNode(UnitFree):
 
     def _mean_of(self, eta: Floats) -> Floats:
         """Means (n,) of a real node; linear predictors outside the link are an error."""
-        distribution = self.learned.row_law()
+        distribution = self.learned.row_distribution()
         some = eta[~np.isnan(eta[:, 0]), 0]
         with np.errstate(all="ignore"):
             mean = distribution.link.mean(some)
@@ -388,7 +388,7 @@ class GLMNode(UnitFree):
         mean = self.mean(columns, n)
         self._refuse_undefined(mean)
         try:
-            return self.learned.row_law().family.sample(mean, self.dispersion, rng)
+            return self.learned.row_distribution().family.sample(mean, self.dispersion, rng)
         except ValueError:
             raise EstimateError(
                 f"The mean of {self.name!r} reaches {float(mean.max()):g} for drawn values of its parents, too large "

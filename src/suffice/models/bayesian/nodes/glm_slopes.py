@@ -62,7 +62,7 @@ def _numbers(node: GLMNode, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Of one linear predictor; rows that a separating direction decides say nothing any more."""
     finite = np.isfinite(eta[:, 0])
     score, information = np.zeros(len(y)), np.zeros(len(y))
-    _, score[finite], information[finite] = node.learned.row_law()(eta[finite, 0], y[finite])
+    _, score[finite], information[finite] = node.learned.row_distribution()(eta[finite, 0], y[finite])
     return score[:, None], information[:, None, None]
 
 
@@ -182,7 +182,7 @@ def _slope_of_shape(node: GLMNode, summary: Summary) -> tuple[float, float]:
         return 0.0, 1.0
     columns, weights = rows_of(node.domain, summary)
     mean, y = node.mean(columns, len(weights)), np.asarray(columns[node.name])
-    family, total = node.learned.row_law().family, float(weights.sum())
+    family, total = node.learned.row_distribution().family, float(weights.sum())
     if isinstance(family, NegativeBinomialFamily):
         first, second = (float(weights @ part) for part in family.size_slopes(y, mean))
         slope, information = family.size * first, -(family.size**2 * second + family.size * first)
