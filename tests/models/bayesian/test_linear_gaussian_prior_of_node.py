@@ -225,7 +225,7 @@ def test_intervals_are_those_of_student_and_inverse_gamma() -> None:
     frame = mixed(30)
     node = learn(frame, ("g", "a", "y"), {"g": list("uvwz")}, prior=sf.LinearGaussianPrior(2.0, 1.0, on="all"))
     low, high = node.credible_intervals(0.9)
-    law = node.posterior_law(g="v")
+    law = node.posterior_distribution(g="v")
     scale = np.sqrt(law.beta_ / law.alpha_ * np.diag(law.spread_))
     expected = stats.t(2 * law.alpha_, law.weights_, scale).interval(0.9)
     found = [[table.at(g="v", coefficient=name) for name in ("(intercept)", "a")] for table in (low, high)]
@@ -237,7 +237,7 @@ def test_intervals_are_those_of_student_and_inverse_gamma() -> None:
     prior = stats.t(4.0, 0.0, math.sqrt(0.5)).interval(0.9)
     np.testing.assert_allclose([table.at(g="z", coefficient="a") for table in (low, high)], prior, rtol=1e-10)
     assert node.at(g="z") == pytest.approx({"(intercept)": 0.0, "a": 0.0, "(variance)": 1.0})
-    assert node.posterior_law(g="z").alpha_ == 2.0
+    assert node.posterior_distribution(g="z").alpha_ == 2.0
     assert node.standard_errors_[3].tolist() == pytest.approx([1.0, 1.0])
     table = node.posterior_
     assert table.at(g="v").weights_.tolist() == law.weights_.tolist()
@@ -272,7 +272,7 @@ def test_states_without_rows_and_a_flat_intercept() -> None:
     assert "their intercept has no prior, so they use all rows together" in node.notes[0]
     assert np.isnan(node.credible_intervals()[0].at(g="z", coefficient="a"))
     with pytest.raises(sf.EstimateError, match="on='all'"):
-        node.posterior_law(g="z")
+        node.posterior_distribution(g="z")
 
 
 def test_a_posterior_mean_that_does_not_exist() -> None:

@@ -104,8 +104,8 @@ def _emission_gap(statistics: Statistics, parameters: ChainParameters, learner: 
     """The root of twice what the emissions could still rise by: near the maximum, their Newton decrement.
 
     There it is in standard errors, and no statistic of theirs has a larger gap; farther off it is of the same size, by
-    less than a factor of 2 in trials. Half its square is what the expected log-likelihood (and log prior) of the complete steps could still rise, which is
-    known, since the best distributions of given statistics are.
+    less than a factor of 2 in trials. Half its square is what the expected log-likelihood (and log prior) of the
+    complete steps could still rise, which is known, since the best distributions of given statistics are.
     """
     if "emissions" not in learner.free:
         return 0.0
