@@ -6,16 +6,17 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from suffice.array_types import Floats
+from suffice.array_types import Floats, Ints
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingColumnError, listing
 from suffice.sources.columns import Codes, Column
+from suffice.sources.held import Held, HeldHere, Prepared, Settled, Work, survey
 from suffice.sources.reduction import add_in_order
 
 #: Rows of a batch: enough to pay for a task, few enough that a batch of 40 columns of codes stays near the cache.
@@ -42,7 +43,8 @@ class Batch:
     value. `reals` (real, rows) is float64 and holds real and count variables; NaN is a missing value. `weights` is
     (rows,) or None. `start` is the number of the first row, from 0. `domain` has the states filled in; in data that is
     read once they are the states seen so far. `complete` says that no code is a missing value; where it is false, that
-    is not known yet.
+    is not known yet. Where rows are the steps of sequences, whole ones one after the other, `offsets` (sequences + 1,)
+    says where each begins, and the end; `raw` holds columns that are not to be coded, as they came.
     """
 
     domain: Domain
@@ -54,6 +56,8 @@ class Batch:
     rows: int
     start: int = 0
     complete: bool = False
+    offsets: Ints | None = None
+    raw: Mapping[Hashable, Any] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, domain: Domain) -> Batch:
@@ -194,6 +198,31 @@ class Source(ABC):
         with closing(self._pieces(domain, threads)) as pieces:
             answer: Answer = add_in_order(pieces, task, threads=threads, report=report)
         return answer
+
+    def settle(self, domain: Domain, *, threads: int | None = None, progress: Progress | None = None) -> Settled:
+        """States, missing values and weight of the variables of a domain: one pass, after which codes are equal."""
+        return self.reduce(survey, domain, threads=threads, progress=progress)
+
+    def hold(
+        self,
+        work: Work[Prepared],
+        settled: Settled,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Held[Prepared]:
+        """Prepare every shard once and keep it where its rows are; see `suffice.sources.held`."""
+        self.passes += 1
+        done = 0
+        prepared = []
+        with closing(self._pieces(settled.domain, threads)) as pieces:
+            for piece in pieces:
+                batch = piece()
+                prepared.append(work.prepare(batch))
+                done += batch.rows
+                if progress is not None:
+                    progress(done, settled.rows)
+        return HeldHere(work, prepared, threads)
 
     def check_columns(self, names: Iterable[Hashable]) -> None:
         """Raise unless there are columns of these names."""

@@ -34,17 +34,28 @@ def add_in_order(
         batch = piece()
         return task(batch), batch.rows
 
-    tree: list[tuple[int, Any]] = []
     done = 0
-    for answer, rows in map_in_order(work, pieces, threads):
+
+    def answers() -> Iterator[Any]:
+        nonlocal done
+        for answer, rows in map_in_order(work, pieces, threads):
+            done += rows
+            yield answer
+            if report is not None:
+                report(done)
+
+    return add_answers(answers())
+
+
+def add_answers(answers: Iterable[Any]) -> Any:
+    """The sum of answers, at least one, by a tree that depends on their order alone."""
+    tree: list[tuple[int, Any]] = []
+    for answer in answers:
         level = 0
         while tree and tree[-1][0] == level:
             answer = tree.pop()[1] + answer
             level += 1
         tree.append((level, answer))
-        done += rows
-        if report is not None:
-            report(done)
     answer = tree.pop()[1]
     while tree:
         answer = tree.pop()[1] + answer
