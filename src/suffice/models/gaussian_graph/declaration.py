@@ -128,8 +128,9 @@ class GaussianGraph(SummaryEstimator):
     def fit(
         self,
         data: object = None,
-        sample_weight: object = None,
+        y: object = None,
         *,
+        sample_weight: object = None,
         columns: object = None,
         covariance: object = None,
         n: float | None = None,
@@ -139,6 +140,7 @@ class GaussianGraph(SummaryEstimator):
 
         Args:
             data: any table, file or array that the library reads, or a `Summary`.
+            y: what scikit-learn hands to every model; it is not used here, and a warning says so.
             sample_weight: one weight a row, or the name of the column that holds it.
             columns: names for the columns of an array or of the covariance, or the columns to read.
             covariance: instead of rows: their covariance (divisor n) about the mean, or about the known mean; a
@@ -147,13 +149,14 @@ class GaussianGraph(SummaryEstimator):
             sample_mean: their mean, where it is free; 0 unless given.
         """
         given = {"covariance": covariance, "n": n, "sample_mean": sample_mean}
-        return self._learn(data, sample_weight=sample_weight, columns=columns, **given)
+        return self._learn(data, y, sample_weight=sample_weight, columns=columns, **given)
 
     def partial_fit(
         self,
         data: object = None,
-        sample_weight: object = None,
+        y: object = None,
         *,
+        sample_weight: object = None,
         columns: object = None,
         covariance: object = None,
         n: float | None = None,
@@ -165,13 +168,13 @@ class GaussianGraph(SummaryEstimator):
         `keep` below 1 weights the earlier rows down first (forgetting).
         """
         given = {"covariance": covariance, "n": n, "sample_mean": sample_mean}
-        return self._join(keep, data, sample_weight=sample_weight, columns=columns, **given)
+        return self._join(keep, data, y, sample_weight=sample_weight, columns=columns, **given)
 
     def unlearn(
         self,
         data: object = None,
-        sample_weight: object = None,
         *,
+        sample_weight: object = None,
         columns: object = None,
         covariance: object = None,
         n: float | None = None,

@@ -163,10 +163,10 @@ class MarkovNetwork(SummaryEstimator):
         given = self._options["tolerance"]
         return Control(**{name: self._options[name] for name in names}, tolerance=TOLERANCE if given is None else given)
 
-    def score(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
+    def score(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; data as in `fit`, with the states of the fit."""
         try:
-            return super().score(data, sample_weight, columns=columns)
+            return super().score(data, y, sample_weight=sample_weight, columns=columns)
         except MissingValueError as error:
             raise MissingValueError(f"{error} score needs whole rows; score_samples sums missing values out.") from None
 
@@ -263,8 +263,8 @@ class MarkovNetwork(SummaryEstimator):
     def estimate_score(
         self,
         data: object,
-        sample_weight: object = None,
         *,
+        sample_weight: object = None,
         columns: object = None,
         steps: int | None = None,
         random_state: RandomState = None,
@@ -288,7 +288,7 @@ class MarkovNetwork(SummaryEstimator):
     fitted_counts_ = property(comparison.fitted_counts)
     summary = comparison.summary
 
-    def deviance(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
+    def deviance(self, data: object, *, sample_weight: object = None, columns: object = None) -> float:
         """G^2 of these rows against the saturated model, from the joint states that occur in them.
 
         For networks of many variables, whose fit does not count them together. Rows other than those of the fit are
