@@ -61,3 +61,40 @@ def test_an_option_that_is_written_to_is_set() -> None:
     fitted = sf.Normal().fit([1.0, 2.0, 4.0])
     fitted.estimate = "map"
     assert fitted.mean_ == 7 / 3
+
+
+COUNTS = np.array([[10, 20], [30, 5]])
+
+
+def test_an_array_that_could_be_a_two_way_table_is_refused_with_both_spellings() -> None:
+    names = ["exposed", "case"]
+    independent = sf.MarkovNetwork(names)
+    with pytest.raises(sf.DataError, match=r"2 x 2 whole numbers could be the table.*fit\(table=array.*rows as fit\("):
+        independent.clone().fit(COUNTS, columns=names)
+    fitted = independent.clone().fit(table=COUNTS, columns=names)
+    # Pearson and likelihood-ratio statistics of the 2 x 2 table by hand.
+    expected = np.outer(COUNTS.sum(1), COUNTS.sum(0)) / COUNTS.sum()
+    np.testing.assert_allclose(fitted.deviance_, 2 * (COUNTS * np.log(COUNTS / expected)).sum(), rtol=1e-12)
+    assert fitted.p_value_ < 1e-4
+    rows = independent.clone().fit({"exposed": COUNTS[:, 0], "case": COUNTS[:, 1]})
+    assert rows.states("exposed") == (10, 30)
+    # The order of the names says which axis is which; without names the variables are taken in their order.
+    turned = sf.MarkovNetwork([("exposed", "case")]).fit(table=COUNTS.T, columns=["case", "exposed"])
+    np.testing.assert_allclose(turned.marginal(("exposed", "case")).values, COUNTS / COUNTS.sum(), rtol=1e-14)
+    assert independent.clone().fit(table=COUNTS).deviance_ == fitted.deviance_
+
+
+def test_rows_that_cannot_be_a_table_are_read_as_rows() -> None:
+    codes = RNG.integers(0, 2, (200, 2))
+    assert sf.MarkovNetwork(["a", "b"]).fit(codes, columns=["a", "b"]).report_.rows == 200
+    declared = sf.MarkovNetwork(["a", "b"], states={"a": [0, 1], "b": [0, 1]})
+    assert declared.fit(codes[:5], columns=["a", "b"]).report_.rows == 5
+
+
+def test_a_table_and_rows_are_not_given_together() -> None:
+    with pytest.raises(sf.DataError, match="one of them alone"):
+        sf.MarkovNetwork(["a", "b"]).fit(COUNTS, table=COUNTS)
+    with pytest.raises(sf.DataError, match="one of them alone"):
+        sf.MarkovNetwork(["a", "b"]).fit()
+    with pytest.raises(sf.DataError, match="table= is a str without counts"):
+        sf.MarkovNetwork(["a", "b"]).fit(table="rows.csv")

@@ -154,6 +154,28 @@ class MarkovNetwork(SummaryEstimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
+    def fit(
+        self,
+        data: object = None,
+        y: object = None,
+        *,
+        table: object = None,
+        sample_weight: object = None,
+        columns: object = None,
+    ) -> Self:
+        """Learn the weights from rows, from a contingency table, from margins, or from a `Summary`.
+
+        Args:
+            data: any table, file or array of rows that the library reads; counts whose form tells that they are some (a
+                Series with a MultiIndex, a cross table, a `Table`, an array of three or more axes); margins by clique;
+                or a `Summary`.
+            y: what scikit-learn hands to every model; it is not used here, and a warning says so.
+            table: in place of data: a contingency table, also as an array of two axes.
+            sample_weight: one weight a row, or the name of the column that holds it.
+            columns: names for the columns or the axes of an array, or the columns to read.
+        """
+        return self._learn(data, y, table=table, sample_weight=sample_weight, columns=columns)
+
     def _task(self) -> MarkovTask:
         by_rows = self._fit is not None and self._fit.data is not None and has_missing(self.statistics_)
         return MarkovTask(self._options, self._spec, by_rows)
