@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Collection
 from typing import Any, TypeGuard, TypeVar
 
@@ -21,6 +22,8 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 #: The most that weights may add up to, so that sums of them and of their products with shares stay finite.
 MOST_WEIGHT = 1e300
+#: A size in words: a number, then bytes with a prefix of thousands or, with an "i", of 1024.
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[kmgtp]?)(?P<binary>i?)b", re.IGNORECASE)
 
 
 def whole_number(value: Any, name: str, least: int | None = 1, *, otherwise: str = "") -> int:
@@ -76,6 +79,23 @@ def choice(value: Any, name: str, allowed: Collection[Any], *, otherwise: str = 
         two = len(allowed) == 2 and not otherwise
         raise _refusal(name, value, " or ".join(map(repr, allowed)) if two else f"one of {listing(allowed)}", otherwise)
     return value
+
+
+def byte_count(value: object, name: str) -> int:
+    """A number of bytes, at least 1, or a text such as "2GB", "500 MB" or "1.5 GiB".
+
+    >>> byte_count("1.5 kB", "memory_limit")
+    1500
+    """
+    text = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if text is not None:
+        prefix = text["prefix"].lower()
+        count = float(text["number"]) * (1024 if text["binary"] else 1000) ** " kmgtp".index(prefix or " ")
+    else:
+        count = value if is_number(value) else 0.0
+    if not 1.0 <= count < 2**62:
+        raise _refusal(name, value, 'a number of bytes, or a text such as "2GB"', ", or None")
+    return int(count)
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -43,7 +43,8 @@ def test_a_table_is_settled_by_its_labels_and_missing_values(tmp_path) -> None:
         source = open_source(given)
         settled = source.settle(source.infer(["x", "s"]))
         assert settled.domain["s"].states == ("0 comes last and sorts first", "a", "b", "c")
-        assert settled.rows == 1000 and settled.weight == 1000.0
+        assert settled.rows == 1000
+        assert settled.weight == 1000.0
         assert dict(settled.missing) == {"x": 100}
 
 

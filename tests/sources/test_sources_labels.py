@@ -283,7 +283,7 @@ def test_values_that_cannot_be_states_are_named() -> None:
         counts_of({"v": [(1,), [1]]}, "v")
     with pytest.raises(DataError, match=r"'v' has the Arrow type list"):
         open_source(pa.table({"v": [[1]]})).infer()
-    with pytest.raises(DataError, match=r"'v' has the polars type List"):
+    with pytest.raises(DataError, match=r"'v' has the Arrow type large_list"):
         open_source(pl.DataFrame({"v": [[1]]})).infer()
     with pytest.raises(DataError, match=r"'v' has the type complex128"):
         open_source({"v": np.array([1j])}).infer()

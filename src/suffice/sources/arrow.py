@@ -23,7 +23,7 @@ class ArrowColumn(Column):
     """An Arrow array, whole or in chunks."""
 
     def __init__(self, name: Hashable, array: pa.Array | pa.ChunkedArray, start: int = 0) -> None:
-        """Keep the array; types without a meaning here are an error."""
+        """Keep the array; one of nested values can only be handed on."""
         import pyarrow as pa
 
         super().__init__(name, start)
@@ -32,7 +32,6 @@ class ArrowColumn(Column):
                 [chunk.storage for chunk in getattr(array, "chunks", [array])], array.type.storage_type
             )
         self.array = array
-        kind_of(name, array.type)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -60,6 +59,12 @@ class ArrowColumn(Column):
             return self.array.chunk(0)
         return self.array.combine_chunks()
 
+    def arrow(self) -> Any:
+        """As it is; chunks are brought together, and a dictionary is written out."""
+        import pyarrow.types as types
+
+        return self._whole.dictionary_decode() if types.is_dictionary(self._whole.type) else self._whole
+
     def _plain(self) -> NumberColumn:
         """Numbers as NumPy."""
         array = self._whole
@@ -72,6 +77,7 @@ class ArrowColumn(Column):
         import pyarrow as pa
         import pyarrow.types as types
 
+        kind_of(self.name, self.array.type)
         array = self._whole
         if types.is_null(array.type):
             return Coded(np.zeros(len(array), np.uint8), ())

@@ -13,11 +13,13 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 
 from suffice.array_types import Floats, Ints
+from suffice.checks import byte_count
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, MissingColumnError, listing
+from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.sources.columns import Codes, Column
-from suffice.sources.held import Held, HeldHere, Prepared, Settled, Work, survey
+from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
 from suffice.sources.reduction import add_in_order
+from suffice.sources.scratch import Scratch
 
 #: Rows of a batch: enough to pay for a task, few enough that a batch of 40 columns of codes stays near the cache.
 BATCH_ROWS = 262_144
@@ -44,7 +46,8 @@ class Batch:
     (rows,) or None. `start` is the number of the first row, from 0. `domain` has the states filled in; in data that is
     read once they are the states seen so far. `complete` says that no code is a missing value; where it is false, that
     is not known yet. Where rows are the steps of sequences, whole ones one after the other, `offsets` (sequences + 1,)
-    says where each begins, and the end; `raw` holds columns that are not to be coded, as they came.
+    says where each begins, and the end; `raw` holds columns that are not to be coded, as Arrow arrays. `numbers`
+    (rows,) are the numbers of the rows where they do not count up from `start`.
     """
 
     domain: Domain
@@ -58,6 +61,11 @@ class Batch:
     complete: bool = False
     offsets: Ints | None = None
     raw: Mapping[Hashable, Any] = field(default_factory=dict)
+    numbers: Ints | None = None
+
+    def number(self, row: int) -> int:
+        """The number that a row of this batch has in the table, for messages."""
+        return self.start + row if self.numbers is None else int(self.numbers[row])
 
     @classmethod
     def empty(cls, domain: Domain) -> Batch:
@@ -68,6 +76,25 @@ class Batch:
 
 
 Piece = Callable[[], Batch]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How shards are laid out: the columns that tell sequences apart and order their steps, and those not coded."""
+
+    group: Hashable | None = None
+    order: Hashable | None = None
+    raw: tuple[Hashable, ...] = ()
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """The columns of the group and of the order."""
+        return tuple(name for name in (self.group, self.order) if name is not None)
+
+    @property
+    def beside(self) -> tuple[Hashable, ...]:
+        """All columns that are read beside the variables."""
+        return (*self.keys, *self.raw)
 
 
 def by_kind(domain: Domain) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
@@ -85,6 +112,8 @@ class Source(ABC):
     """
 
     unordered: str = ""
+    #: Whether the rows can be read only once.
+    one_pass = False
 
     def __init__(self, columns: Iterable[Hashable]) -> None:
         """Keep the names; they must differ."""
@@ -208,21 +237,64 @@ class Source(ABC):
         work: Work[Prepared],
         settled: Settled,
         *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        raw: Iterable[Hashable] = (),
+        memory_limit: int | str | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Held[Prepared]:
-        """Prepare every shard once and keep it where its rows are; see `suffice.sources.held`."""
-        self.passes += 1
-        done = 0
-        prepared = []
-        with closing(self._pieces(settled.domain, threads)) as pieces:
-            for piece in pieces:
-                batch = piece()
-                prepared.append(work.prepare(batch))
-                done += batch.rows
-                if progress is not None:
-                    progress(done, settled.rows)
-        return HeldHere(work, prepared, threads)
+        """Prepare every shard once and keep it where its rows are; see `suffice.sources.held`.
+
+        Args:
+            work: What the rounds need of a shard, and what they ask it.
+            settled: What `settle` has found; codes are those of its domain.
+            group: The column that tells sequences apart: shards then hold whole ones, and batches have `offsets`.
+                Without `order`, rows of a sequence keep theirs and sequences come in the order of their first rows.
+            order: The column by which the steps of each sequence are sorted; sequences then come in the order of their
+                names. Data whose rows have no order of their own need it with `group`.
+            raw: Columns that the work gets as Arrow arrays, such as lists of features, in `Batch.raw`.
+            memory_limit: Most bytes of prepared shards in memory, or a text such as "2GB"; beyond it they are written
+                to a scratch folder, and prepared again in each round where that has no room. By default half of the
+                memory that is free; data in memory are then one shard that stays there.
+            threads: Shards prepared and asked at a time; None for all cores.
+            progress: Called with the rows done and the rows in all.
+        """
+        layout = Layout(group, order, tuple(raw))
+        self._check_layout(settled.domain, layout)
+        limit = None if memory_limit is None else byte_count(memory_limit, "memory_limit")
+        scratch = Scratch()
+
+        def shards() -> Generator[Piece]:
+            self.passes += 1
+            return self._shards(settled, layout, threads, limit, scratch)
+
+        again = not (self.unordered or self.one_pass or layout.keys)
+        return HeldLocal(work, settled, shards, scratch, limit, again=again, threads=threads, progress=progress)
+
+    def _check_layout(self, domain: Domain, layout: Layout) -> None:
+        """Raise unless these columns can be read, and sequences be put in order."""
+        self.check_columns((*domain, *layout.beside))
+        if layout.group is not None and layout.group == layout.order:
+            raise OptionError(
+                f"group= and order= both name {layout.group!r}; one tells sequences apart, the other their steps."
+            )
+        if layout.group is not None and layout.order is None and self.unordered:
+            raise OptionError(
+                f"The rows of {self.unordered} come in no order of their own, and the steps of a sequence have one. "
+                "Name the column that orders the steps of each sequence by order=, such as a time or a number."
+            )
+
+    def _shards(
+        self, settled: Settled, layout: Layout, threads: int | None, limit: int | None, scratch: Scratch
+    ) -> Generator[Piece]:
+        """Calls that each make the batch of a shard, in one pass; they may run in any thread and in any order.
+
+        limit: the memory that was asked for, in bytes; scratch: where rows may be written on their way.
+        """
+        if layout.beside:
+            raise OptionError(f"{type(self).__name__} cannot be held with group=, order= or raw=.")
+        return self._pieces(settled.domain, threads)
 
     def check_columns(self, names: Iterable[Hashable]) -> None:
         """Raise unless there are columns of these names."""

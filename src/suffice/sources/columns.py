@@ -93,6 +93,14 @@ class Column(ABC):
     def floats(self, rows: slice) -> Floats:
         """Some rows as float64, NaN for a missing value; text is an error."""
 
+    def arrow(self) -> Any:
+        """All rows as one Arrow array, not coded."""
+        import pyarrow as pa
+
+        coded = self.code()
+        missing = coded.indices == len(coded.labels)
+        return pa.array(coded.labels).take(pa.array(coded.indices, mask=missing))
+
     def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
         """All rows as they stand, if each of them below the card is the code of that state; None if they are not.
 

@@ -129,9 +129,9 @@ class CsvSource(StreamSource):
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
         discrete = {
-            name: self._label_reader(domain[name])
+            name: self._label_reader(domain[name]) if name in domain else str
             for name in names
-            if name in domain and domain[name].kind == "discrete"
+            if name != self._weight_name and (name not in domain or domain[name].kind == "discrete")
         }
         numbers = [name for name in names if name not in discrete]
         start = 0

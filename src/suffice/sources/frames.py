@@ -147,8 +147,6 @@ def polars_column(name: Hashable, series: pl.Series, start: int = 0) -> Column:
         return NumberColumn(name, filled.to_numpy(), _polars_missing(series), start)
     if dtype == pl.Object:
         return ObjectColumn(name, series.to_list(), start)
-    if dtype.is_nested():
-        raise DataError(f"Column {name!r} has the polars type {dtype}; expected text, numbers, truth values or dates.")
     return ArrowColumn(name, series.to_arrow(), start)
 
 

@@ -8,14 +8,19 @@ parameters go out, additive answers come back and are added in the order of the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from suffice.domain import Domain
+from suffice.errors import DataError
 from suffice.sources.reduction import add_answers, map_in_order
+from suffice.sources.scratch import Scratch, append, free_memory, read_all, size_of
 
 if TYPE_CHECKING:
     from suffice.sources.base import Batch
@@ -148,3 +153,107 @@ class HeldHere(Held[Prepared]):
     def _total(self, task: Callable[[Prepared, Any], Any], parameters: Any, chosen: Sequence[int] | None) -> Any:
         shards = self._prepared if chosen is None else [self._prepared[number] for number in chosen]
         return add_answers(map_in_order(lambda shard: task(shard, parameters), shards, self._threads))
+
+
+class HeldLocal(Held[Prepared]):
+    """Shards of a table that is read in pieces, in this process: memory does not follow the rows.
+
+    Prepared shards stay in memory up to a limit. Beyond it they are written to a scratch folder, each once, and read
+    back one for each thread in a round; where that has no room they are prepared again. Sums are the same to the bit.
+    """
+
+    def __init__(
+        self,
+        work: Work[Prepared],
+        settled: Settled,
+        pieces: Callable[[], Generator[Callable[[], Batch]]],
+        scratch: Scratch,
+        limit: int | None = None,
+        *,
+        again: bool,
+        threads: int | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
+    ) -> None:
+        """Prepare all shards.
+
+        pieces: begins a pass over the rows. again: whether a second pass gives the same shards. limit: most bytes in
+        memory; half of what is free by default.
+        """
+        super().__init__(work)
+        self._settled, self._pieces, self._scratch, self._threads = settled, pieces, scratch, threads
+        self._room = free_memory() // 2 if limit is None else limit
+        self._again = again
+        #: By shard: what was prepared, the file that holds it, or None where it is prepared again.
+        self._loaders: list[Callable[[], Prepared] | None] = []
+        done = 0
+        try:
+            with closing(pieces()) as batches:
+                for prepared, rows in map_in_order(self._prepare, batches, threads):
+                    self._loaders.append(self._kept(prepared))
+                    done += rows
+                    if progress is not None:
+                        progress(done, settled.rows)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, piece: Callable[[], Batch]) -> tuple[Prepared, int]:
+        batch = piece()
+        if batch.domain is not self._settled.domain and batch.domain != self._settled.domain:
+            raise DataError(
+                "The data have changed since their states were found: there are states that were not there before. "
+                "Read the data once they are no longer written to."
+            )
+        return self.work.prepare(batch), batch.rows
+
+    def _kept(self, prepared: Prepared) -> Callable[[], Prepared] | None:
+        """A shard in memory, in a file, or nowhere."""
+        size = size_of(prepared)
+        if size <= self._room:
+            self._room -= size
+            return lambda: prepared
+        self._room = 0  # What comes later goes to files too, so that one round reads them in a row.
+        self.location = "in a scratch folder"
+        if self._again and not self._scratch.has_room(size):
+            self.location = "prepared again in each round"
+            return None
+        path = self._scratch.file()
+        append(path, prepared)
+        return lambda: next(read_all(path))
+
+    @property
+    def shards(self) -> int:
+        """How many there are."""
+        return len(self._loaders)
+
+    def _total(self, task: Callable[[Prepared, Any], Any], parameters: Any, chosen: Sequence[int] | None) -> Any:
+        with closing(self._loading(range(self.shards) if chosen is None else chosen)) as loaders:
+            return add_answers(map_in_order(lambda load: task(load(), parameters), loaders, self._threads))
+
+    def _loading(self, chosen: Sequence[int]) -> Generator[Callable[[], Prepared]]:
+        """Calls that bring the chosen shards, in their order; a pass over the rows begins where one is needed."""
+        batches: Generator[Callable[[], Batch]] | None = None
+        following = 0
+        try:
+            for number in chosen:
+                loader = self._loaders[number]
+                if loader is None:
+                    if batches is not None and number < following:
+                        batches.close()
+                    if batches is None or number < following:
+                        batches, following = self._pieces(), 0
+                    piece = next(islice(batches, number - following, None))
+                    following = number + 1
+                    loader = partial(self._prepared_again, piece)
+                yield loader
+        finally:
+            if batches is not None:
+                batches.close()
+
+    def _prepared_again(self, piece: Callable[[], Batch]) -> Prepared:
+        return self._prepare(piece)[0]
+
+    def close(self) -> None:
+        """Let the shards go, with what was written for them."""
+        self._loaders = []
+        self._scratch.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,9 +17,12 @@ from suffice.errors import DataError
 from suffice.sources import base
 from suffice.sources.arrays import NumberColumn, array_column
 from suffice.sources.assembly import assemble
-from suffice.sources.base import Batch, Piece, Source, by_kind
+from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
 from suffice.sources.columns import BLOCK_ROWS, Coded, Codes, Column, blocks, holds_whole_numbers, with_whole_labels
+from suffice.sources.held import Settled
 from suffice.sources.reduction import map_in_order
+from suffice.sources.scratch import Scratch
+from suffice.sources.shards import Steps, cut_sequences, shard_rows
 from suffice.sources.states import Translation, resolve_states
 from suffice.sources.weights import check_length, check_weights
 
@@ -87,6 +91,30 @@ class MemorySource(Source):
         for rows in blocks(self._rows, base.BATCH_ROWS):
             weights = None if self._weights is None else self._weights[rows]
             yield partial(assemble, columns, resolved, translations, rows=rows, start=rows.start, weights=weights)
+
+    def _shards(
+        self, settled: Settled, layout: Layout, threads: int | None, limit: int | None, scratch: Scratch
+    ) -> Generator[Piece]:
+        """One shard, whose digits are those of all rows together; some where memory is limited."""
+        most = self._rows if limit is None else shard_rows(settled.domain, layout, limit)
+        discrete, real = by_kind(settled.domain)
+        coded = {name: self._code(name) for name in discrete}
+        resolved = Domain(resolve_states(v, coded[v.name]) if v.name in coded else v for v in settled.domain.variables)
+        translations = {name: Translation(resolved[name], coded[name]) for name in discrete}
+        columns = {name: self.column(name) for name in (*real, *layout.beside)}
+
+        def batch(rows: slice) -> Batch:
+            weights = None if self._weights is None else self._weights[rows]
+            raw = {name: columns[name].arrow()[rows] for name in layout.raw}
+            coded_rows = assemble(columns, resolved, translations, rows=rows, start=rows.start, weights=weights)
+            return replace(coded_rows, raw=raw)
+
+        whole = slice(0, self._rows)
+        if layout.keys:
+            sequences = Steps.read(batch(whole), columns, layout).sequences(layout)
+            yield from cut_sequences(sequences, most) if most < self._rows else [lambda: sequences]
+        else:
+            yield from (partial(batch, rows) for rows in ([whole] if most >= self._rows else blocks(self._rows, most)))
 
     def _codes_of(self, domain: Domain) -> Codes | None:
         """The codes (variables, rows) of columns that hold nothing but codes; None where some column has to be coded.

@@ -119,6 +119,15 @@ class ObjectColumn(Column):
         except OverflowError:
             raise self._too_large(values, rows.start or 0) from None
 
+    def arrow(self) -> Any:
+        """By the types of the values; those that are of no common type are an error."""
+        import pyarrow as pa
+
+        try:
+            return pa.array(self.values, from_pandas=True)
+        except pa.ArrowException as error:
+            raise DataError(f"Column {self.name!r} holds values that make no array of one type: {error}") from None
+
     def _too_large(self, values: Sequence[Any] | NDArray[Any], start: int) -> DataError:
         """The error for the first whole number that no float64 can hold."""
         row, value = next(

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.array_types import Ints
 from suffice.domain import Variable, is_missing
 from suffice.errors import DataError, shortened
+from suffice.sources.grouping import concatenated, values_of
 from suffice.sources.opening import any_column
-from suffice.sources.sequence_tables import concatenated, has_names, read_steps, type_of_columns, values_of
+from suffice.sources.sequence_tables import has_names, read_steps, type_of_columns
 
 ACCEPTED = (
     "Accepted are: a list of sequences (lists, tuples, texts, arrays), one array of all steps with lengths=, or a "

@@ -7,7 +7,7 @@ them are kept; of a column of states only its labels are.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Ints
-from suffice.domain import Variable, as_python, sort_states, state_key
+from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.sources.arrays import array_column
 from suffice.sources.base import Source
 from suffice.sources.columns import Coded, Column, with_whole_labels
 from suffice.sources.files import format_of
+from suffice.sources.grouping import check_group, concatenated, sequence_rows, values_of
 from suffice.sources.opening import open_source
 
 
@@ -101,63 +102,8 @@ def _sequences(
     held: dict[Hashable, Column], group: Hashable | None, order: Hashable | None, steps: int
 ) -> tuple[Ints | None, Ints | None]:
     """The order of rows that makes sequences of them (None where they are), and where each begins (None for one)."""
-    if group is None:
-        return _by_order(held, order, np.zeros(steps, np.int64), ()), None
-    coded = held[group].code()
-    if bool((coded.indices == len(coded.labels)).any()):
-        row = int(np.argmax(coded.indices == len(coded.labels)))
-        raise DataError(
-            f"The group column {group!r} has a missing value (row {row}); every row must belong to a sequence."
-        )
-    if order is None:
-        return _grouped(_by_first_row(coded))
-    # Rows in no order of their own have no first ones either: the sequences are in the order of their names.
-    labels = list(coded.labels)
-    names = sort_states(labels)
-    rank = {state_key(name): number for number, name in enumerate(names)}
-    number = np.array([rank[state_key(label)] for label in labels], dtype=np.int64)[coded.indices]
-    used, number = np.unique(number, return_inverse=True)
-    _, offsets = _grouped(number.reshape(-1))
-    return _by_order(held, order, number.reshape(-1), [names[number] for number in used.tolist()]), offsets
-
-
-def _by_order(held: dict[Hashable, Column], order: Hashable | None, number: Ints, names: Sequence[Hashable]) -> Ints:
-    """The rows by the number of their sequence (rows,), then by the column that orders them; a tie is an error."""
-    ranks = _ranks(held[order], order)
-    rows = np.lexsort((ranks, number)).astype(np.int64)
-    tie = np.flatnonzero((np.diff(number[rows]) == 0) & (np.diff(ranks[rows]) == 0))
-    if len(tie):
-        row = int(rows[tie[0]])
-        value = values_of(held[order])[row]
-        where = f" in the sequence {names[int(number[row])]!r}" if len(names) else ""
-        raise DataError(
-            f"The order column {order!r} holds {as_python(value)!r} twice{where}, so that it does not say which step "
-            "comes first. Give a column that differs between the steps of a sequence."
-        )
-    return rows
-
-
-def _ranks(column: Column, name: Hashable) -> NDArray[Any]:
-    """Numbers (rows,) that sort as the values of a column do."""
-    values = values_of(column)
-    if values.dtype.kind in "biuf":
-        missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
-        ranks: NDArray[Any] = values
-    else:
-        coded = column.code()
-        missing = coded.indices == len(coded.labels)
-        labels: list[Any] = list(coded.labels)
-        try:
-            sorted_ = sorted(range(len(labels)), key=lambda number: labels[number])
-        except TypeError as error:
-            raise DataError(f"The order column {name!r} holds values that cannot be sorted: {error}.") from None
-        table = np.zeros(len(coded.labels) + 1, np.int64)
-        table[sorted_] = np.arange(len(sorted_))
-        ranks = table[coded.indices]
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise DataError(f"The order column {name!r} has a missing value (row {row}); every step has a place.")
-    return ranks
+    coded = None if group is None else check_group(held[group].code(), group)
+    return sequence_rows(coded, None if order is None else held[order], steps)
 
 
 def _observation_names(
@@ -240,42 +186,3 @@ def type_of_columns(columns: list[Column]) -> Variable | None:
     """The variable of columns that bring the same states."""
     variables = [_typed(column) for column in columns]
     return variables[0] if variables and all(one is not None and one == variables[0] for one in variables) else None
-
-
-def values_of(column: Column) -> NDArray[Any]:
-    """The values of a column: numbers as they are, anything else as objects; NaN or None where one is missing."""
-    plain = getattr(column, "values", None)
-    if isinstance(plain, np.ndarray) and plain.dtype.kind in "biuf" and getattr(column, "missing", None) is None:
-        return plain
-    if column.infer().kind == "real":
-        return column.floats(slice(0, len(column)))
-    coded = column.code()
-    labels = np.empty(len(coded.labels) + 1, dtype=object)
-    labels[:-1] = list(coded.labels)
-    return labels[coded.indices]
-
-
-def concatenated(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """End to end; numbers with numbers, text with text, and anything mixed as objects."""
-    kinds = {"number" if part.dtype.kind in "iuf" else part.dtype.kind for part in parts}
-    if len(kinds) == 1:
-        return np.concatenate(parts)
-    return np.concatenate([part.astype(object) for part in parts])
-
-
-def _by_first_row(coded: Coded) -> Ints:
-    """The group of each row, numbered in the order of first rows."""
-    groups, first, inverse = np.unique(coded.indices, return_index=True, return_inverse=True)
-    rank = np.empty(len(groups), np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(groups))
-    return rank[inverse]
-
-
-def _grouped(group: Ints) -> tuple[Ints | None, Ints]:
-    """The order of rows that puts groups together (None where they are), and the offsets of the groups."""
-    lengths = np.bincount(group)
-    if len(group) == 0:
-        raise DataError("There are no sequences: the table has no rows.")
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    together = bool((np.diff(group) >= 0).all())
-    return (None if together else np.argsort(group, kind="stable")), offsets

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,12 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError
 from suffice.sources.arrow import ArrowColumn, category, kind_of, variable_of
 from suffice.sources.assembly import assemble
-from suffice.sources.base import Batch, Piece, Source, by_kind
+from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
 from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
+from suffice.sources.held import Settled
+from suffice.sources.reduction import map_in_order
+from suffice.sources.scratch import Scratch
+from suffice.sources.shards import MOST_PARTS, Steps, grouped_shards, joined, shard_rows
 from suffice.sources.states import Growing, Translation
 from suffice.sources.weights import check_length, check_weights
 
@@ -36,6 +41,17 @@ class Chunk:
     columns: Mapping[Hashable, Column]
     rows: int
     note: str = ""
+
+
+@contextmanager
+def naming(chunk: Chunk) -> Iterator[None]:
+    """Let an error say where its row was read from."""
+    try:
+        yield
+    except DataError as error:
+        if chunk.note:
+            error.add_note(f"Read from {chunk.note}.")
+        raise
 
 
 class StreamSource(Source):
@@ -85,18 +101,81 @@ class StreamSource(Source):
         for chunk in self._chunks(domain, self._with_weights(domain)):
             yield partial(self._batch, chunk, domain, growing, start)
             start += chunk.rows
-        if self._weights is not None:
-            check_length(len(self._weights), start)
+        self._check_end(start)
         if start == 0:
             yield lambda: Batch.empty(domain)
 
+    def _check_end(self, rows: int) -> None:
+        """Raise unless there was one weight a row."""
+        if self._weights is not None:
+            check_length(len(self._weights), rows)
+
+    def _shards(
+        self, settled: Settled, layout: Layout, threads: int | None, limit: int | None, scratch: Scratch
+    ) -> Generator[Piece]:
+        """Some chunks each, or whole sequences from all of them."""
+        growing = Growing(settled.domain)
+        most = shard_rows(settled.domain, layout, limit)
+        if layout.group is None and layout.order is None:
+            for chunks, start in self._gathered(settled.domain, layout, most):
+                yield partial(self._shard, chunks, settled.domain, layout, growing, start)
+            return
+        steps = map_in_order(lambda part: part(), self._steps(settled.domain, layout, growing), threads)
+        count = 1 if layout.group is None else min(-(-settled.rows // most), MOST_PARTS)
+        yield from grouped_shards(steps, layout, max(count, 1), scratch)
+
+    def _wide_chunks(self, domain: Domain, layout: Layout) -> Iterator[Chunk]:
+        """Chunks with the columns beside the variables; those that tell sequences apart are read by their own kinds."""
+        names = dict.fromkeys((*self._with_weights(domain), *layout.beside))
+        keys = self.infer(name for name in layout.keys if name not in domain)
+        rows = 0
+        for chunk in self._chunks(Domain.of((*domain.variables, *keys.variables)), tuple(names)):
+            yield chunk
+            rows += chunk.rows
+        self._check_end(rows)
+
+    def _gathered(self, domain: Domain, layout: Layout, most: int) -> Iterator[tuple[list[Chunk], int]]:
+        """Chunks in a row, of at most so many rows together where none is longer, and the number of their first row."""
+        waiting: list[Chunk] = []
+        start = rows = 0
+        for chunk in self._wide_chunks(domain, layout):
+            if waiting and rows + chunk.rows > most:
+                yield waiting, start
+                waiting, start, rows = [], start + rows, 0
+            waiting.append(chunk)
+            rows += chunk.rows
+        if waiting or start == 0:
+            yield waiting, start
+
+    def _shard(self, chunks: list[Chunk], domain: Domain, layout: Layout, growing: Growing, start: int) -> Batch:
+        batches = []
+        for chunk in chunks:
+            batches.append(self._with_raw(chunk, layout, self._batch(chunk, domain, growing, start)))
+            start += chunk.rows
+        return joined(batches) if batches else Batch.empty(domain)
+
+    def _steps(self, domain: Domain, layout: Layout, growing: Growing) -> Iterator[Callable[[], Steps]]:
+        start = 0
+        for chunk in self._wide_chunks(domain, layout):
+            yield partial(self._chunk_steps, chunk, domain, layout, growing, start)
+            start += chunk.rows
+
+    def _chunk_steps(self, chunk: Chunk, domain: Domain, layout: Layout, growing: Growing, start: int) -> Steps:
+        batch = self._with_raw(chunk, layout, self._batch(chunk, domain, growing, start))
+        with naming(chunk):
+            steps = Steps.read(batch, chunk.columns, layout)
+        if layout.group in self.integer_columns and steps.group is not None:
+            return replace(steps, group=with_whole_labels(steps.group))
+        return steps
+
+    @staticmethod
+    def _with_raw(chunk: Chunk, layout: Layout, batch: Batch) -> Batch:
+        with naming(chunk):
+            return replace(batch, raw={name: chunk.columns[name].arrow() for name in layout.raw})
+
     def _batch(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
-        try:
+        with naming(chunk):
             return self._coded(chunk, domain, growing, start)
-        except DataError as error:
-            if chunk.note:
-                error.add_note(f"Read from {chunk.note}.")
-            raise
 
     def _coded(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
         discrete, _ = by_kind(domain)
@@ -163,6 +242,8 @@ class ArrowStream(StreamSource):
 
 class ReaderSource(ArrowStream):
     """A record batch reader: it can be read once."""
+
+    one_pass = True
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         """Keep the reader."""

@@ -13,9 +13,10 @@ from suffice.checks import choice
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
-from suffice.models.gaussian_graph.learning import check_solver
+from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GaussianGraphTask
+from suffice.solvers.registry import check_solver
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -84,7 +85,7 @@ class GaussianGraph(SummaryEstimator):
             callback=callback,
             checkpoint=checkpoint,
         )
-        check_solver(solver)
+        check_solver(solver, ("auto", *OWN_SOLVERS))
         self._task().known_mean  # noqa: B018  A mean that is none is refused here.
 
     # -- structure and parameters ------------------------------------------------------------------------------------

@@ -1,0 +1,188 @@
+"""Shards beyond a memory limit, in a scratch folder or prepared again: sums are those in memory to the bit."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from suffice.checks import byte_count
+from suffice.errors import DataError, OptionError
+from suffice.sources import Source, open_source, scratch, stream
+from suffice.sources.base import Batch
+from suffice.sources.held import Settled
+
+ROWS = 4000
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Value and slope of a logistic regression: sums of floats, whose last bits show their order."""
+
+    def prepare(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        return batch.reals.copy(), batch.codes[0].copy()
+
+    def evaluate(self, prepared: tuple[np.ndarray, np.ndarray], parameters: np.ndarray) -> np.ndarray:
+        columns, response = prepared
+        eta = parameters @ columns
+        return np.append(columns @ (response - 1 / (1 + np.exp(-eta))), (response * eta - np.logaddexp(0, eta)).sum())
+
+
+def interrupted(prepared: object, parameters: object) -> float:
+    """As if Ctrl-C came in the middle of a round."""
+    raise KeyboardInterrupt
+
+
+PARAMETERS = np.array([0.3, -1.2])
+
+
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    return pd.DataFrame({"y": rng.integers(0, 2, ROWS), "u": rng.normal(size=ROWS), "v": rng.normal(size=ROWS)})
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(stream, "BATCH_ROWS", 256)
+    monkeypatch.setattr("suffice.sources.shards.SHARD_BYTES", 8_000)
+    frame().to_parquet(tmp_path / "rows.parquet", row_group_size=500)
+    return str(tmp_path / "rows.parquet")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where scratch folders are made, and are gone after each test."""
+    inside = tmp_path / "scratch"
+    inside.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(inside))
+    yield inside
+    gc.collect()
+    assert list(inside.iterdir()) == []
+
+
+def opened(data: object) -> tuple[Source, Settled]:
+    source = open_source(data)
+    return source, source.settle(source.infer(["y", "u", "v"]))
+
+
+def test_shards_add_up_to_the_whole(path: str) -> None:
+    source, settled = opened(frame())
+    with source.hold(Slopes(), settled) as held:
+        assert held.shards == 1
+        whole = held.sum(PARAMETERS)
+    for threads in (1, 2):
+        source, settled = opened(path)
+        with source.hold(Slopes(), settled, threads=threads) as held:
+            assert held.shards > 10
+            assert held.location == "in memory"
+            np.testing.assert_allclose(held.sum(PARAMETERS), whole, rtol=1e-12)
+
+
+def test_written_and_prepared_again_are_in_memory_to_the_bit(
+    path: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, settled = opened(path)
+    chosen = [7, 0, 3, 3, 12]
+    with source.hold(Slopes(), settled) as held:
+        kept, some = held.sum(PARAMETERS), held.sum(PARAMETERS, shards=chosen)
+        count, passes = held.shards, source.passes
+    for threads in (1, 2):
+        with source.hold(Slopes(), settled, memory_limit=40_000, threads=threads) as held:
+            assert held.location == "in a scratch folder"
+            assert held.shards == count
+            (used,) = folder.iterdir()
+            assert 0 < len(list(used.iterdir())) < count
+            for _ in range(2):
+                assert np.array_equal(held.sum(PARAMETERS), kept)
+                assert np.array_equal(held.sum(PARAMETERS, shards=chosen), some)
+        assert list(folder.iterdir()) == []
+    assert source.passes == passes + 2
+    monkeypatch.setattr(scratch.Scratch, "has_room", lambda self, size: False)
+    with source.hold(Slopes(), settled, memory_limit=40_000) as held:
+        assert held.location == "prepared again in each round"
+        for _ in range(2):
+            assert np.array_equal(held.sum(PARAMETERS), kept)
+            assert np.array_equal(held.sum(PARAMETERS, shards=chosen), some)
+
+
+def test_progress_counts_rows(path: str) -> None:
+    source, settled = opened(path)
+    calls: list[tuple[int, int | None]] = []
+    source.hold(Slopes(), settled, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1] == (ROWS, ROWS)
+    assert len(calls) > 10
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+def test_the_folder_is_gone_with_the_shards(path: str, folder: Path) -> None:
+    source, settled = opened(path)
+    held = source.hold(Slopes(), settled, memory_limit=1)
+    assert len(list(folder.iterdir())) == 1
+    del held
+    gc.collect()
+    assert list(folder.iterdir()) == []
+
+
+def test_errors_and_interrupts_leave_nothing_behind(path: str, folder: Path) -> None:
+    source, settled = opened(path)
+    with source.hold(Slopes(), settled, memory_limit=1, threads=2) as held:
+        first = held.sum(PARAMETERS)
+        with pytest.raises(KeyboardInterrupt):
+            held.sum(PARAMETERS, by=interrupted)
+        for thread in threading.enumerate():
+            if thread.name.startswith("suffice"):
+                thread.join(10)
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("suffice")]
+        assert np.array_equal(held.sum(PARAMETERS), first)
+    frame().assign(u=np.where(np.arange(ROWS) == 3210, np.inf, 0.0)).to_parquet(path, row_group_size=500)
+    with pytest.raises(DataError, match=r"'u' holds inf \(row 3210\)"):
+        source.hold(Slopes(), settled, memory_limit=1)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_folder_is_gone_after_ctrl_c_and_at_the_end_of_the_process(path: str, folder: Path) -> None:
+    script = f"""
+        import os, signal, sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from suffice.sources import open_source, stream
+        from test_held_limits import Slopes, opened
+        stream.BATCH_ROWS = 256
+        source, settled = opened({path!r})
+        held = source.hold(Slopes(), settled, memory_limit=1)
+        assert os.listdir({str(folder)!r})
+        os.kill(os.getpid(), signal.SIGINT)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], env={**os.environ, "TMPDIR": str(folder)}, check=False
+    )
+    assert done.returncode != 0
+
+
+def test_data_that_change_between_passes_are_an_error(tmp_path: Path) -> None:
+    target = tmp_path / "states.parquet"
+    pa.parquet.write_table(pa.table({"y": ["a", "b"], "u": [0.0, 1.0], "v": [0.0, 1.0]}), target)
+    source, settled = opened(str(target))
+    pa.parquet.write_table(pa.table({"y": ["a", "A"], "u": [0.0, 1.0], "v": [0.0, 1.0]}), target)
+    with pytest.raises(DataError, match="changed since their states"):
+        source.hold(Slopes(), settled)
+
+
+def test_sizes_are_numbers_or_words() -> None:
+    assert [byte_count(size, "memory_limit") for size in (5e3, "2GB", "500 mb", "1.5 KiB", "12b")] == [
+        *(5000, 2 * 10**9, 5 * 10**8, 1536, 12)
+    ]
+    for wrong in (0, -1, "2 G", "much", None, float("inf"), True):
+        with pytest.raises(OptionError, match=r"memory_limit is .* expected a number of bytes"):
+            byte_count(wrong, "memory_limit")
