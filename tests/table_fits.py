@@ -102,38 +102,47 @@ READERS: dict[str, tuple[str, Callable[..., Any]]] = {
     "gamma": ("reals", lambda data, weight=None: sf.Gamma().fit(data, sample_weight=weight, columns=["w"])),
     "poisson": ("counts", lambda data, weight=None: sf.Poisson().fit(data, sample_weight=weight, columns=["n"])),
     "categorical": ("rows", lambda data, weight=None: sf.Categorical().fit(data, sample_weight=weight, columns=["a"])),
-    "multivariate-normal": ("reals", lambda data, weight=None: sf.MultivariateNormal().fit(data, weight)),
-    "network": ("rows", lambda data, weight=None: sf.BayesianNetwork(EDGES).fit(data, weight)),
-    "network-prior": ("rows", lambda data, weight=None: sf.BayesianNetwork(EDGES, prior="bdeu").fit(data, weight)),
-    "network-gaps": ("gaps", lambda data, weight=None: sf.BayesianNetwork(EDGES).fit(data, weight)),
+    "multivariate-normal": ("reals", lambda data, weight=None: sf.MultivariateNormal().fit(data, sample_weight=weight)),
+    "network": ("rows", lambda data, weight=None: sf.BayesianNetwork(EDGES).fit(data, sample_weight=weight)),
+    "network-prior": (
+        "rows",
+        lambda data, weight=None: sf.BayesianNetwork(EDGES, prior="bdeu").fit(data, sample_weight=weight),
+    ),
+    "network-gaps": ("gaps", lambda data, weight=None: sf.BayesianNetwork(EDGES).fit(data, sample_weight=weight)),
     "network-linear": (
         "reals",
-        lambda data, weight=None: sf.BayesianNetwork([("u", "v"), ("u", "w")]).fit(data, weight),
+        lambda data, weight=None: sf.BayesianNetwork([("u", "v"), ("u", "w")]).fit(data, sample_weight=weight),
     ),
     "network-mixed": (
         "mixed",
-        lambda data, weight=None: sf.BayesianNetwork([("a", "v"), ("u", "v")]).fit(data, weight),
+        lambda data, weight=None: sf.BayesianNetwork([("a", "v"), ("u", "v")]).fit(data, sample_weight=weight),
     ),
     "network-noisy-or": (
         "bits",
         lambda data, weight=None: sf.BayesianNetwork(
             [("a", "c"), ("b", "c")], nodes={"c": sf.NoisyOr()}, prior=1.0
-        ).fit(data, weight),
+        ).fit(data, sample_weight=weight),
     ),
     "network-glm": (
         "counts",
         lambda data, weight=None: sf.BayesianNetwork([("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}).fit(
-            data, weight
+            data, sample_weight=weight
         ),
     ),
-    "markov": ("rows", lambda data, weight=None: sf.MarkovNetwork([*EDGES, ("c", "a")]).fit(data, weight)),
+    "markov": (
+        "rows",
+        lambda data, weight=None: sf.MarkovNetwork([*EDGES, ("c", "a")]).fit(data, sample_weight=weight),
+    ),
     "markov-hidden": (
         "rows",
         lambda data, weight=None: sf.MarkovNetwork(
             [("h", "a"), ("h", "b")], hidden={"h": 2}, max_iter=3, tolerance=1.0
-        ).fit(data, weight),
+        ).fit(data, sample_weight=weight),
     ),
-    "gaussian-graph": ("reals", lambda data, weight=None: sf.GaussianGraph([("u", "v"), ("v", "w")]).fit(data, weight)),
+    "gaussian-graph": (
+        "reals",
+        lambda data, weight=None: sf.GaussianGraph([("u", "v"), ("v", "w")]).fit(data, sample_weight=weight),
+    ),
     "glm-gaussian": (
         "reals",
         lambda data, weight=None: sf.GLM("gaussian").fit(data, sample_weight=weight, y="v", columns=["u", "w"]),

@@ -4,7 +4,9 @@ What is documented as a point of extension is here; nothing else inside the pack
 one function that registers it. A package that is installed beside this one needs not even a call: entry points of the
 groups ``suffice.sources`` (an opener, by the module whose data it reads), ``suffice.formats`` (a format, by the ending
 of its files), ``suffice.families`` (the class of a distribution, by its name), ``suffice.engines`` (a planner of exact
-inference, by its name) and ``suffice.models`` (a class that files may hold, by its name) are found by themselves.
+inference, by its name), ``suffice.solvers`` (a `Solver`), ``suffice.node_kinds`` (a `NodeKind`), ``suffice.emissions``
+(an `EmissionKind`), ``suffice.glm_families`` (a `GLMFamily`) and ``suffice.models`` (a class that files may hold, by
+its name) are found by themselves.
 """
 
 from __future__ import annotations
@@ -23,14 +25,12 @@ from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.formats.native import register as register_format
+from suffice.models.bayesian.nodes.contract import NodeKind
 from suffice.models.bayesian.nodes.kinds import register as register_node_kind
-from suffice.models.glm.registry import (
-    register as register_glm_family,
-)
-from suffice.models.glm.registry import (
-    register_distribution as register_glm_distribution,
-)
-from suffice.models.hidden_markov.emissions.registry import register_emission
+from suffice.models.glm.family import Family as GLMFamily
+from suffice.models.glm.registry import register as register_glm_family
+from suffice.models.glm.registry import register_distribution as register_glm_distribution
+from suffice.models.hidden_markov.emissions.registry import EmissionKind, register_emission
 from suffice.solvers.registry import Objective, Solver
 from suffice.solvers.registry import register as register_solver
 from suffice.sources.base import Source
@@ -41,16 +41,19 @@ __all__ = [
     "Control",
     "Data",
     "Distribution",
+    "EmissionKind",
     "Estimator",
     "ExponentialFamily",
     "FamilyMember",
     "Fit",
     "Fitted",
     "Found",
+    "GLMFamily",
     "InferencePlan",
     "Inputs",
     "Judgement",
     "MatchedStatistics",
+    "NodeKind",
     "Objective",
     "Outcome",
     "Portrait",

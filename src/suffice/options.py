@@ -48,12 +48,11 @@ class Parameterized:
         self._options = options
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Options are set by `set_params`: an option written to directly would be read by nobody."""
+        """An option that is written to is set as by `set_params`; anything else is an attribute of its own."""
         if name in self._options:
-            raise OptionError(
-                f"{name} is an option of {type(self).__name__}: write set_params({name}=...) and fit again."
-            )
-        object.__setattr__(self, name, value)
+            self.set_params(**{name: value})
+        else:
+            object.__setattr__(self, name, value)
 
     @classmethod
     def _option_names(cls) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from collections.abc import Callable, Collection
+from typing import Any, Generic, TypeVar, cast
+
+from suffice.errors import OptionError, listing
 
 T = TypeVar("T")
 
@@ -15,14 +17,27 @@ class Registry(Generic[T]):
     where a name is not known here, so that they cannot take the place of what this package has under a name.
     """
 
-    def __init__(self, group: str) -> None:
-        """group: of entry points, each of which names a value."""
-        self.group = group
+    def __init__(self, group: str, one: str = "value", reserved: Collection[str] = ()) -> None:
+        """group: of entry points, each of which names a value; one: what messages call a value.
+
+        reserved: names that options have for something else, which no value may have.
+        """
+        self.group, self.one, self.reserved = group, one, reserved
         self._known: dict[str, Callable[[], T]] = {}
 
     def register(self, name: str, load: Callable[[], T]) -> None:
         """Enter what gives a value, under its name."""
         self._known[name] = load
+
+    def add(self, name: str, value: T) -> None:
+        """Enter a value under a name that no other has."""
+        if name in self._known or name in self.reserved:
+            raise OptionError(f"There is {self.one} {name!r} already; give another name.")
+        self._known[name] = lambda: value
+
+    def remove(self, name: str) -> None:
+        """Take a value out again."""
+        del self._known[name]
 
     def own(self) -> tuple[str, ...]:
         """The names that were entered, in that order."""
@@ -38,6 +53,21 @@ class Registry(Generic[T]):
             self._known |= {other: load for other, load in self._offered().items() if other == name}
         load = self._known.get(name)
         return None if load is None else load()
+
+    def __getitem__(self, name: str) -> T:
+        """The value under a name that is known to be there."""
+        value = self.find(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def named(self, name: Any, option: str, others: Collection[str] = ()) -> T:
+        """The value that an option names; others: names that it takes besides, for the message."""
+        value = self.find(name) if isinstance(name, str) else None
+        if value is None:
+            known = listing(dict.fromkeys([*others, *self.names()]), 20)
+            raise OptionError(f"{option} is {name!r}; expected one of {known}.")
+        return value
 
     def _offered(self) -> dict[str, Callable[[], T]]:
         """What other packages offer: reading it takes milliseconds, so it waits until someone asks."""

@@ -75,7 +75,7 @@ def test_options_reach_the_model(good: Command, place: Path) -> None:
     good("fit", TEXT, "rows.csv", "--prior", "bdeu:4", "--estimate", "mean", "-o", "a.json")
     same("a.json", sf.BayesianNetwork(EDGES, prior="bdeu", equivalent_sample_size=4.0, estimate="mean").fit("rows.csv"))
     good("fit", TEXT, "rows.csv", "--weight", "weight", "-o", "b.json")
-    same("b.json", sf.BayesianNetwork(EDGES).fit("rows.csv", "weight"))
+    same("b.json", sf.BayesianNetwork(EDGES).fit("rows.csv", sample_weight="weight"))
     edges = "rain--wet; wet--sprinkler; rain--sprinkler"
     found = good("fit", edges, "rows.csv", "--solver", "lbfgs", "--prior", "normal:4", "-o", "c.json", "--json").json
     pairs = [("rain", "wet"), ("wet", "sprinkler"), ("rain", "sprinkler")]
@@ -138,7 +138,7 @@ def test_summaries_stand_for_rows_and_add_up(good: Command, place: Path) -> None
     numbers = good("summarize", "x--z", "rows.csv", "-o", "numbers.json", "--weight", "weight", "--json").json
     assert numbers["weight"] == float(sum(table()["weight"]))
     good("fit", "x--z", "numbers.json", "-o", "graph.json")
-    weighted = sf.GaussianGraph([("x", "z")]).fit("rows.csv", "weight")
+    weighted = sf.GaussianGraph([("x", "z")]).fit("rows.csv", sample_weight="weight")
     np.testing.assert_array_equal(sf.read("graph.json").precision_, weighted.precision_)
 
 

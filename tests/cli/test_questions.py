@@ -70,7 +70,7 @@ def test_tables_and_potentials(good: Command, net: Any, field: Any) -> None:
 def test_score(good: Command, net: Any) -> None:
     assert float(good("score", "net.json", "rows.csv").out) == net.score("rows.csv")
     found = good("score", "net.json", "rows.csv", "--weight", "weight", "--json").json
-    assert found == {"score": net.score("rows.csv", "weight")}
+    assert found == {"score": net.score("rows.csv", sample_weight="weight")}
 
 
 def test_predict(good: Command, net: Any, graph: Any, tmp_path: Path) -> None:

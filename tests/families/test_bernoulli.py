@@ -98,7 +98,7 @@ def test_maximum_likelihood(weights: np.ndarray | None) -> None:
     assert law.report_.log_likelihood == pytest.approx(value, rel=1e-12)
     assert law.report_.certificate.moment_gap < 1e-14
     assert law.report_.certificate.exists is True
-    assert law.score(X, weights) == pytest.approx(value / len(rows), rel=1e-12)
+    assert law.score(X, sample_weight=weights) == pytest.approx(value / len(rows), rel=1e-12)
     assert law.report_.n_params == 1
 
 

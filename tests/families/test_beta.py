@@ -90,7 +90,7 @@ def test_maximum_likelihood(weights: np.ndarray | None) -> None:
     assert law.converged_
     assert law.n_iter_ > 0
     assert np.all(np.diff(law.history_) > -1e-12)
-    assert law.score(X, weights) == pytest.approx(value / len(rows), rel=1e-12)
+    assert law.score(X, sample_weight=weights) == pytest.approx(value / len(rows), rel=1e-12)
 
 
 @pytest.mark.parametrize(

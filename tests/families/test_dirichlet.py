@@ -107,7 +107,7 @@ def test_maximum_likelihood(weights: np.ndarray | None) -> None:
     assert law.report_.certificate.exists is True
     assert law.converged_
     assert np.all(np.diff(law.history_) > -1e-12)
-    assert law.score(TABLE, weights) == pytest.approx(value / len(rows), rel=1e-11)
+    assert law.score(TABLE, sample_weight=weights) == pytest.approx(value / len(rows), rel=1e-11)
     assert law.n_params_ == 3
 
 

@@ -44,9 +44,9 @@ def test_a_constant_column_is_still_one(value: float) -> None:
     rows, weights = np.full(100_003, value), rng.uniform(0.1, 3, 100_003)
     for given in (None, weights):
         with pytest.raises(sf.EstimateError, match="constant"):
-            sf.Normal().fit(rows, given)
+            sf.Normal().fit(rows, sample_weight=given)
         with pytest.raises(sf.EstimateError, match="'far' is constant"):
-            sf.MultivariateNormal().fit({"far": rows, "near": weights}, given)
+            sf.MultivariateNormal().fit({"far": rows, "near": weights}, sample_weight=given)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -115,8 +115,12 @@ def test_what_rounding_leaves_after_unlearning_is_not_a_stranger() -> None:
     same, wide = np.full(50, 0.1), rng.normal(1e6, 1e5, 200)
     weights = rng.uniform(0.5, 2, 250)
     mended = sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0))
-    law = mended.clone().fit(np.concatenate([same, wide]), weights).unlearn(wide, weights[50:])
-    assert law.variance_ == pytest.approx(mended.clone().fit(same, weights[:50]).variance_, rel=1e-9)
+    law = (
+        mended.clone()
+        .fit(np.concatenate([same, wide]), sample_weight=weights)
+        .unlearn(wide, sample_weight=weights[50:])
+    )
+    assert law.variance_ == pytest.approx(mended.clone().fit(same, sample_weight=weights[:50]).variance_, rel=1e-9)
 
 
 def test_thousands_of_states_never_seen_are_counted() -> None:

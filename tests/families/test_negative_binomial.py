@@ -134,7 +134,7 @@ def test_maximum_likelihood(size: float, weights: np.ndarray | None) -> None:
     assert law.report_.certificate.moment_gap < 1e-14
     assert law.report_.certificate.exists is True
     assert law.report_.n_params == 1
-    assert law.score(X, weights) == pytest.approx(value / len(rows), rel=1e-12)
+    assert law.score(X, sample_weight=weights) == pytest.approx(value / len(rows), rel=1e-12)
 
 
 def test_likelihood_and_divergence_from_the_data_add_up_to_the_entropy_of_the_data() -> None:

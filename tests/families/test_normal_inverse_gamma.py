@@ -85,7 +85,7 @@ def test_map_maximises_the_raw_posterior(weights: NDArray[np.int64] | None) -> N
     assert (law.mean_, law.variance_) == pytest.approx((mean, spread / (n + 3 + 2 * 2.5)), rel=1e-13)
     assert law.report_.parameterisation == "in (mean, variance)"
     assert law.report_.certificate.moment_gap < 1e-10
-    assert law.report_.log_evidence == pytest.approx(sf.Normal(prior=PRIOR).fit(X, weights).log_evidence_)
+    assert law.report_.log_evidence == pytest.approx(sf.Normal(prior=PRIOR).fit(X, sample_weight=weights).log_evidence_)
 
 
 def test_map_variance_is_taken_about_the_map_mean() -> None:

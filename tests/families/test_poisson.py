@@ -97,7 +97,7 @@ def test_maximum_likelihood(weights: np.ndarray | None) -> None:
     assert law.report_.weight == len(rows)
     assert law.report_.certificate.moment_gap < 1e-12
     assert law.report_.certificate.exists
-    assert law.score(X, weights) == pytest.approx(value / len(rows))
+    assert law.score(X, sample_weight=weights) == pytest.approx(value / len(rows))
     assert law.n_params_ == 1
 
 

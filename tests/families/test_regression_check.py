@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import exact_squares as exact
 from suffice.answers import MomentSums
-from suffice.families.orthogonal import orthogonalised
+from suffice.families.orthogonal import orthogonalised, residuals
 from suffice.families.regression import Products, least_squares
 from suffice.families.regression_check import shares_to_fall
 from suffice.kernels.moments import moment_sums
@@ -93,3 +93,43 @@ def test_rounded_products_of_many_columns_leave_the_bound_unknown_where_columns_
         share = float(shares_to_fall(rough, least_squares(rough).weights)[0])
         assert (share < 1e-6) == known
         assert float(shares_to_fall(products, least_squares(products).weights)[0]) < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["apart", "near", "far", "powers"])
+def test_a_regression_through_the_origin_is_that_of_rational_arithmetic(kind: str) -> None:
+    rng = np.random.default_rng([11, len(kind)])
+    for _ in range(8):
+        x, y = drawn(rng, kind)
+        sums = MomentSums(*moment_sums(np.vstack([x.T, y[None]])))
+        products = Products.through_origin(sums, list(range(x.shape[1] + 1)))
+        expected = exact.solution(x, y)
+        solved = least_squares(products, careful=True)
+        assert solved.weights[0, 0] == 0.0
+        condition = np.linalg.cond(x / np.linalg.norm(x, axis=0))
+        bound = 1e-14 + 1e-31 * condition**2
+        np.testing.assert_allclose(solved.weights[0, 1:], [float(w) for w in expected], rtol=bound)
+        size = float((solved.weights[0, 1:] ** 2) @ (x**2).sum(axis=0))
+        left = float(exact.squares(x, y, expected))
+        assert abs(float(solved.squares[0]) - left) <= 1e-28 * size + 1e-14 * left
+        root = products.root[0, 1:, 1:]
+        np.testing.assert_allclose(root.T @ root, x.T @ x, rtol=1e-12, atol=1e-12 * np.abs(x.T @ x).max())
+        inverse = np.linalg.pinv(root) @ np.linalg.pinv(root).T
+        np.testing.assert_allclose(np.diag(solved.spread[0])[1:], np.diag(inverse), rtol=1e-9 + 1e-15 * condition)
+
+
+def test_slopes_and_squares_at_any_weights_are_those_of_rational_arithmetic() -> None:
+    rng = np.random.default_rng(3)
+    for kind in ("apart", "near", "far", "powers"):
+        x, y = drawn(rng, kind)
+        design, raw = with_ones(x), products_of(x, y).raw
+        weights = rng.normal(size=design.shape[1])
+        slopes, squares = residuals(raw, weights[None])
+        assert float(squares[0]) == pytest.approx(float(exact.squares(design, y, exact.rational(weights))), rel=1e-15)
+        away = [
+            value - sum((a * b for a, b in zip(exact.rational(row), exact.rational(weights), strict=True)), Fraction())
+            for row, value in zip(design, exact.rational(y), strict=True)
+        ]
+        for column, (high, low) in zip(design.T, slopes[:, 0].T.tolist(), strict=True):
+            terms = [a * b for a, b in zip(exact.rational(column), away, strict=True)]
+            size = sum(map(abs, terms), Fraction()) + max(abs(Fraction(float(v))) for v in np.ravel(raw[0]))
+            assert abs(Fraction(high) + Fraction(low) - sum(terms, Fraction())) <= Fraction(2.0**-90) * size

@@ -85,32 +85,36 @@ def any_rows(chance: random.Random) -> tuple[str, Callable[[], Any]]:
 def _law(chance: random.Random) -> Callable[[], Any]:
     law, table = chance.choice(LAWS)(), any_table(chance, "x")
     weights = any_weights(chance, table)
-    return lambda: law.fit(table if chance.random() < 0.5 else table["x"], weights)
+    return lambda: law.fit(table if chance.random() < 0.5 else table["x"], sample_weight=weights)
 
 
 def _several(chance: random.Random) -> Callable[[], Any]:
     law = chance.choice((sf.MultivariateNormal, sf.Dirichlet))()
     table = any_table(chance, "xy")
-    return lambda: law.fit(table, any_weights(chance, table))
+    return lambda: law.fit(table, sample_weight=any_weights(chance, table))
 
 
 def _network(chance: random.Random) -> Callable[[], Any]:
     table, prior = any_table(chance, "abc"), chance.choice(PRIORS)
     options: dict[str, Any] = {"prior": prior, "max_iter": 3}
-    return lambda: sf.BayesianNetwork([("a", "b"), ("b", "c")], **options).fit(table, any_weights(chance, table))
+    return lambda: sf.BayesianNetwork([("a", "b"), ("b", "c")], **options).fit(
+        table, sample_weight=any_weights(chance, table)
+    )
 
 
 def _markov(chance: random.Random) -> Callable[[], Any]:
     table = any_table(chance, "abc")
     prior = chance.choice((None, sf.Normal(variance=4.0)))
     return lambda: sf.MarkovNetwork([("a", "b"), ("b", "c")], prior=prior, max_iter=5).fit(
-        table, any_weights(chance, table)
+        table, sample_weight=any_weights(chance, table)
     )
 
 
 def _graph(chance: random.Random) -> Callable[[], Any]:
     table = any_table(chance, "abc")
-    return lambda: sf.GaussianGraph([("a", "b"), ("b", "c")], max_iter=5).fit(table, any_weights(chance, table))
+    return lambda: sf.GaussianGraph([("a", "b"), ("b", "c")], max_iter=5).fit(
+        table, sample_weight=any_weights(chance, table)
+    )
 
 
 def _regression(chance: random.Random) -> Callable[[], Any]:

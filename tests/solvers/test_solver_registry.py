@@ -110,7 +110,7 @@ def test_a_name_belongs_to_one_solver(patient: Solver) -> None:
 
 
 def test_a_solver_that_is_not_there() -> None:
-    with pytest.raises(sf.OptionError, match="no solver 'patient'; there are 'lbfgs'"):
+    with pytest.raises(sf.OptionError, match="solver is 'patient'; expected one of 'lbfgs'"):
         named("patient")
     with pytest.raises(sf.OptionError, match="solver is 'patient'; expected one of 'auto'"):
         sf.MarkovNetwork(PAIRS, solver="patient")

@@ -72,7 +72,7 @@ def test_the_order_and_the_group_hold_no_observations() -> None:
     chain = sf.MarkovChain().fit(frame, group="person", order="step")
     assert chain.states_ == ("a", "b")
     weighted = sf.MarkovChain().fit(
-        SHUFFLED[["person", "step", "state", "weight"]], "weight", group="person", order="step"
+        SHUFFLED[["person", "step", "state", "weight"]], sample_weight="weight", group="person", order="step"
     )
     repeated = pd.concat([ORDERED.assign(person=ORDERED["person"] + f"/{k}")[ORDERED["weight"] > k] for k in range(3)])
     np.testing.assert_allclose(weighted.transitions_.values, transitions(repeated, group="person"), rtol=1e-12)
@@ -171,8 +171,8 @@ def check_engine(frame: Any, right: np.ndarray, orders: list[str]) -> None:
     found = known.clone().fit(frame, "state", **form)
     expected = known.clone().fit(ORDERED, "state", group="person", columns="value")
     np.testing.assert_array_equal(found.transitions_, expected.transitions_)
-    weighted = sf.MarkovChain().fit(frame, "weight", group="person", order=orders[0], columns="state")
-    by_rows = sf.MarkovChain().fit(ORDERED, "weight", group="person", columns="state")
+    weighted = sf.MarkovChain().fit(frame, sample_weight="weight", group="person", order=orders[0], columns="state")
+    by_rows = sf.MarkovChain().fit(ORDERED, sample_weight="weight", group="person", columns="state")
     np.testing.assert_allclose(weighted.transitions_.values, by_rows.transitions_.values, rtol=1e-13)
 
 

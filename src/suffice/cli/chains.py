@@ -47,7 +47,7 @@ class ChainCommands(ModelCommands):
         options = chosen.options(prior=counts_prior(chosen.prior))
         model: sf.MarkovChain = made(sf.MarkovChain, **options)
         data, arguments = read_sequences(files, reading, model.get_params(deep=False)["tokens"])
-        return model.fit(data, reading.weight, **arguments)
+        return model.fit(data, sample_weight=reading.weight, **arguments)
 
     @classmethod
     def summarize(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.Summary:
@@ -66,10 +66,10 @@ class ChainCommands(ModelCommands):
         """Mean log-likelihood of a step, and the perplexity."""
         reading.check(self.who, "weight", "group", "order", "columns")
         sequences, arguments = read_sequences(data, reading, self._tokens)
-        score = float(self.model.score(sequences, reading.weight, **arguments))
+        score = float(self.model.score(sequences, sample_weight=reading.weight, **arguments))
         return {
             "score": score,
-            "perplexity": float(self.model.perplexity(sequences, reading.weight, **arguments)),
+            "perplexity": float(self.model.perplexity(sequences, sample_weight=reading.weight, **arguments)),
         }
 
     def predict(self, data: Sequence[str], reading: ReadingOptions) -> Columns:

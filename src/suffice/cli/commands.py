@@ -119,7 +119,7 @@ class ByRows(ModelCommands):
         reading.check(self.who, "weight", "columns")
         named = {"columns": list(reading.columns)} if reading.columns else {}
         with rows(data) as opened:
-            return {"score": float(self.model.score(opened, reading.weight, **named))}
+            return {"score": float(self.model.score(opened, sample_weight=reading.weight, **named))}
 
 
 class DistributionCommands(ByRows):

@@ -21,7 +21,7 @@ class GraphCommands(ByRows):
         """A fitted network or graph of the structure in the first file."""
         structure = cls._structure(files, reading)
         with rows(files[1:]) as data:
-            return build_graph(structure, chosen, data).fit(data, reading.weight)
+            return build_graph(structure, chosen, data).fit(data, sample_weight=reading.weight)
 
     @classmethod
     def summarize(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> Any:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from suffice.errors import OptionError, listing
 from suffice.graphs.nodes import Node
 from suffice.registry import Registry
 
@@ -29,14 +28,12 @@ class Planner(Protocol):
         """cards: number of states of each variable; scopes: variables of each factor, in the order of its axes."""
 
 
-_engines: Registry[Planner] = Registry("suffice.engines")
+_engines: Registry[Planner] = Registry("suffice.engines", "an engine", ("exact", "sampling"))
 
 
 def register(name: str, planner: Planner) -> None:
     """Offer an engine under a name, which no other may have."""
-    if name in _engines.own() or name in ("exact", "sampling"):
-        raise OptionError(f"There is an engine {name!r} already; give another name.")
-    _engines.register(name, lambda: planner)
+    _engines.add(name, planner)
 
 
 def names() -> tuple[str, ...]:
@@ -44,12 +41,9 @@ def names() -> tuple[str, ...]:
     return _engines.names()
 
 
-def named(name: str, others: Sequence[str] = ()) -> Planner:
-    """The engine of this name; others: names that the model at hand takes besides, for the message."""
-    planner = _engines.find(name)
-    if planner is None:
-        raise OptionError(f"engine is {name!r}; expected one of {listing([*others, *names()], 20)}.")
-    return planner
+def named(name: str, others: Sequence[str] = (), option: str = "engine") -> Planner:
+    """The engine of this name; others: names that the option of the model at hand takes besides, for the message."""
+    return _engines.named(name, option, others)
 
 
 def _junction_tree() -> Planner:

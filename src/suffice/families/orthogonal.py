@@ -94,6 +94,19 @@ def orthogonalised(products: Floats) -> Orthogonal:
     return Orthogonal(combinations * back, squares / unit**2, size / unit**2, dependent, shares / back.mT)
 
 
+def residuals(products: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Slopes ``X'(y - X w)`` as a pair (2, k, m - 1) and sums of squares ``|y - X w|^2`` (k,) at weights (k, m - 1).
+
+    The products (2, k, m, m) are those of all columns, y last.
+    """
+    c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
+    terms = double_double.scale(products, c[:, None, :])
+    slopes = double_double.sum_pairs(terms[0], terms[1])
+    terms = double_double.scale(slopes, c)
+    squares = double_double.rounded(double_double.sum_pairs(terms[0], terms[1]))
+    return slopes[:, :, :-1], np.maximum(squares, 0.0)
+
+
 def times(x: Floats, y: Floats) -> Floats:
     """Products (2, k, a, c) of matrices (2, k, a, b) and (2, k, b, c) in pairs."""
     parts = double_double.multiply(x[:, :, :, None, :], y.swapaxes(-1, -2)[:, :, None, :, :])

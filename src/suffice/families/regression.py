@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice import double_double
 from suffice.array_types import Flags, Floats
 from suffice.families.exact_rank import surely_dependent
-from suffice.families.orthogonal import ROUNDING, orthogonalised
+from suffice.families.orthogonal import ROUNDING, orthogonalised, residuals
 
 EPSILON = float(np.finfo(np.float64).eps)
 #: Products of up to this many columns are summed exactly; those of more are good to float64.
@@ -81,6 +81,19 @@ class Products:
         return cls(weight, mean, scatter, make_raw, _are_exact(sums))
 
     @classmethod
+    def through_origin(cls, sums: Any, axes: list[int]) -> Products:
+        """As `of` one set of rows, for a regression without an intercept.
+
+        Rows and their negatives, each at half the weight, have the same products and means of 0: their intercept is 0.
+        """
+        index = np.array(axes, dtype=np.intp)
+        weight, total = sums.weight_pair[:, None], np.zeros((2, 1, len(axes)))
+        cross = sums.cross_pair[:, None, index[:, None], index]
+        return cls(
+            weight[0], total[0], double_double.rounded(cross), lambda: bordered(weight, total, cross), _are_exact(sums)
+        )
+
+    @classmethod
     def of_each(cls, sums: Any, axes: NDArray[np.intp]) -> Products:
         """From moments of one set of rows: one configuration for each choice of columns (k, q)."""
         rows, columns = axes[:, :, None], axes[:, None, :]
@@ -96,6 +109,11 @@ class Products:
         """Some of the configurations."""
         parts = (self.weight[chosen], self.mean[chosen], self.scatter[chosen])
         return Products(*parts, lambda: self.raw[:, chosen], self.exact)
+
+    @property
+    def root(self) -> Floats:
+        """Upper triangular R (k, q, q) with R'R the products of (1, x), from the raw sums; no column may depend."""
+        return orthogonalised(self.raw).root
 
     @classmethod
     def none(cls, q: int) -> Products:
@@ -138,10 +156,7 @@ class Products:
         bound = np.abs(terms).sum(axis=(1, 2)) + self.weight * np.abs(offset) * size
         careful = np.flatnonzero(~(total > DOUBTFUL * bound))
         if len(careful):
-            c = np.concatenate([-weights[careful, :1], c[careful]], axis=1)
-            pairs = double_double.scale(double_double.scale(self.raw[:, careful], c[:, :, None]), c[:, None, :])
-            flat = pairs.reshape(2, len(careful), -1)
-            total[careful] = np.maximum(double_double.rounded(double_double.sum_pairs(flat[0], flat[1])), 0.0)
+            total[careful] = residuals(self.raw[:, careful], weights[careful])[1]
         return total
 
     def slopes(self, weights: Floats) -> Floats:
@@ -156,7 +171,7 @@ class Products:
         return slopes
 
     def _exact_slopes(self, weights: Floats, chosen: Any) -> Floats:
-        slopes = _slopes(self.raw[:, chosen], weights)
+        slopes, _ = residuals(self.raw[:, chosen], weights)
         centre = double_double.pair(self.mean[chosen, :-1])
         inner = double_double.subtract(slopes[:, :, 1:], double_double.multiply(centre, slopes[:, :, :1]))
         return double_double.rounded(np.concatenate([slopes[:, :, :1], inner], axis=2))
@@ -231,12 +246,12 @@ class LeastSquares:
         return LeastSquares(*(part[chosen] for part in vars(self).values()))
 
 
-def least_squares(products: Products) -> LeastSquares:
+def least_squares(products: Products, *, careful: bool = False) -> LeastSquares:
     """The weights that minimise the sum of squares; of least norm, intercept included, where many do.
 
     Every configuration has some weight. With the intercept eliminated, the rest solves S_xx w = S_xy; the eigenvalues
     of S_xx, in units of the columns, say how well. Where float64 does not do, and the raw sums have more digits, these
-    give the solution.
+    give the solution; `careful` asks for it everywhere.
     """
     mean, scatter = products.mean, products.scatter
     p = mean.shape[1] - 1
@@ -254,6 +269,7 @@ def least_squares(products: Products) -> LeastSquares:
     weights = np.concatenate([mean[:, p:] - (mean[:, :p] * slopes).sum(axis=1, keepdims=True), slopes], axis=1)
     unexplained = scatter[:, p, p] - (slopes * scatter[:, :p, p]).sum(axis=1)
     doubtful = (values.min(axis=1, initial=1.0) <= DOUBTFUL) | ~(unexplained > DOUBTFUL * scatter[:, p, p])
+    doubtful |= careful
     determined, sure = np.ones(weights.shape, dtype=bool), np.ones(len(weights), dtype=bool)
     logs = np.log(products.weight) + np.log(np.where(spread_out, values, 1.0) * units**2).sum(axis=1)
     spread = _spread(products.weight, mean[:, :p], inverse)
@@ -284,17 +300,10 @@ def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags, Flags]:
     weights, determined = _least_norm(basis.weights, directions, free)
     if free.any():  # A short solution may lie far from the first one, and is found only to the rounding of that.
         for _ in range(REFINEMENTS):
-            weights = weights + basis.solve(_slopes(raw, weights))
+            weights = weights + basis.solve(residuals(raw, weights)[0])
     sure, some = np.ones(len(free), dtype=bool), np.flatnonzero(free.any(axis=1))
     sure[some] = (~free[some] | surely_dependent(raw[:, some, :-1, :-1])).all(axis=1)
     return weights, basis.inverse, np.log(np.where(free, 1.0, squares)).sum(axis=1), determined, sure
-
-
-def _slopes(raw: Floats, weights: Floats) -> Floats:
-    """X'(y - X w) (2, k, q) as a pair, from raw products (2, k, q + 1, q + 1) of (1, x, y)."""
-    c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
-    pairs = double_double.scale(raw[:, :, :-1], c[:, None, :])
-    return double_double.sum_pairs(pairs[0], pairs[1])
 
 
 def _refined(products: Products, weights: Floats, inverse: Floats) -> Floats:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suffice import double_double
 from suffice.array_types import Floats
 from suffice.families.exact_rank import surely_dependent
-from suffice.families.orthogonal import orthogonalised, times
+from suffice.families.orthogonal import orthogonalised, residuals, times
 from suffice.families.regression import DOUBTFUL, EPSILON, ROUGH_ROUNDING, Products
 
 #: Relative rounding of raw products in pairs, and of float64 figures made of centred ones.
@@ -74,15 +74,14 @@ def shares_by_pairs(raw: Floats, weights: Floats) -> Floats:
         * ~free[:, None, :]
     )
     c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
-    residual = times(raw, double_double.pair(c)[..., None])
-    h = double_double.rounded(times(a.swapaxes(-1, -2), residual[:, :, :-1]))[..., 0]
+    slopes, total = residuals(raw, weights)
+    h = double_double.rounded(times(a.swapaxes(-1, -2), slopes[..., None]))[..., 0]
     gram = double_double.rounded(times(a.swapaxes(-1, -2), times(raw[:, :, :-1, :-1], a)))
     away = np.abs(gram - np.eye(m - 1) * ~free[:, None, :]).sum(axis=2).max(axis=1)
     lengths = np.sqrt(np.diagonal(raw[0], axis1=1, axis2=2))
     reach = (np.abs(a[0]) * lengths[:, :-1, None]).sum(axis=1)
     size = (np.abs(c) * lengths).sum(axis=1)
     sure = 1 - away - noise * (reach**2).sum(axis=1)
-    total = double_double.rounded(times(double_double.pair(c)[:, :, None, :], residual))[:, 0, 0]
     left = total - noise * size**2
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (1 + FLOAT_NOISE) * ((np.abs(h) + noise * reach * size[:, None]) ** 2).sum(axis=1) / sure / left

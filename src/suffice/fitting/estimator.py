@@ -13,7 +13,7 @@ from functools import cached_property, update_wrapper
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
-from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
+from suffice.errors import FileFormatError, NotFittedError, OptionError, listing, warn
 from suffice.fitting import outlets
 from suffice.options import Parameterized
 from suffice.records import copy_with
@@ -49,6 +49,17 @@ def delegated_property(member: Any, of: str = "fitted_") -> Any:
     """
     read = member.func if isinstance(member, cached_property) else member.fget
     return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
+
+
+def unused_target(model: object, y: object) -> None:
+    """Say that a target is not used by a model that has none; scikit-learn hands one to every model.
+
+    Weights that were meant would be lost without a word.
+    """
+    if y is not None:
+        warn(
+            f"y is not used: a {type(model).__name__} has no target. Weights of rows are given by name: sample_weight=."
+        )
 
 
 def _fields(report: Report) -> dict[str, Any]:
@@ -262,39 +273,42 @@ class SummaryEstimator(Estimator):
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
         return self._fit.data
 
-    def fit(self, data: object, sample_weight: object = None, *, columns: object = None) -> Self:
+    def fit(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> Self:
         """Learn the parameters from rows or from a `Summary`.
 
         Args:
             data: any table, file or array that the library reads, or a `Summary` made for this model.
+            y: what scikit-learn hands to every model; it is not used here, and a warning says so.
             sample_weight: one weight a row, or the name of the column that holds it; a weight of 2 counts as two rows.
             columns: names for the columns of an array, or the columns to read.
 
         Returns:
             self
         """
-        return self._learn(data, sample_weight=sample_weight, columns=columns)
+        return self._learn(data, y, sample_weight=sample_weight, columns=columns)
 
-    def _learn(self, data: object, **more: object) -> Self:
+    def _learn(self, data: object, y: object, **more: object) -> Self:
         from suffice.fitting.contract import Inputs
 
+        unused_target(self, y)
         return self._solve(self._task().read(Inputs(data, more), None, "fit"))
 
     def partial_fit(
-        self, data: object, sample_weight: object = None, *, columns: object = None, keep: float = 1.0
+        self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None, keep: float = 1.0
     ) -> Self:
         """Add rows to those already learned; the result equals one fit on all of them.
 
-        `keep` below 1 weights the earlier rows down first (forgetting).
+        `keep` below 1 weights the earlier rows down first (forgetting). `y` is as in `fit`.
         """
-        return self._join(keep, data, sample_weight=sample_weight, columns=columns)
+        return self._join(keep, data, y, sample_weight=sample_weight, columns=columns)
 
-    def _join(self, keep: float, data: object, **more: object) -> Self:
+    def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
+        unused_target(self, y)
         later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
         return self._solve(later if earlier is None else self._task().joined(earlier, later, keep))
 
-    def unlearn(self, data: object, sample_weight: object = None, *, columns: object = None) -> Self:
+    def unlearn(self, data: object, *, sample_weight: object = None, columns: object = None) -> Self:
         """Take rows out again; the result equals a fit that never saw them."""
         return self._leave(data, sample_weight=sample_weight, columns=columns)
 
@@ -304,8 +318,9 @@ class SummaryEstimator(Estimator):
         leaving = self._read("join", data, **more)
         return self._solve(self._task().without(self._learned_data(), leaving))
 
-    def score(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
-        """Mean log-likelihood of a row (weighted), natural logarithm."""
+    def score(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> float:
+        """Mean log-likelihood of a row (weighted), natural logarithm; `y` is as in `fit`."""
+        unused_target(self, y)
         summary = self._read("compare", data, sample_weight=sample_weight, columns=columns).statistics
         if summary.weight <= 0:
             raise OptionError("The score of no rows is undefined: the data have no weight.")

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from suffice.errors import OptionError
+from suffice.fitting.estimator import unused_target
 from suffice.fitting.fit import Fit
 from suffice.fitting.report import Report
 from suffice.models.hidden_markov.declaration import HiddenMarkovModel
@@ -31,11 +32,12 @@ class Mixture(MixtureDistribution):
     7.5
     """
 
-    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None, **options: Any) -> Self:
+    def fit(self, data: Any, y: Any = None, *, sample_weight: Any = None, columns: Any = None, **options: Any) -> Self:
         """Learn the components by EM: every step is a sequence of its own, and its state the component.
 
         Further options are those of `HiddenMarkovModel`, such as ``n_init`` and ``random_state``.
         """
+        unused_target(self, y)
         components = self._options["components"]
         if isinstance(components, tuple):
             raise OptionError("There is nothing to fit: the components are given. Give an unfitted distribution and n.")

@@ -4,13 +4,14 @@ A model states its `Objective`; which of the registered solvers can maximise it 
 and what the solver uses. A solver of somebody else is offered by all of them after one call::
 
     register(Solver("trust-region", "Newton within a trust region", my_function, uses="information"))
+
+or, without a call, as an entry point of the group ``suffice.solvers`` that names such a `Solver`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
 from suffice.fitting.control import Control, Outcome
+from suffice.registry import Registry
 from suffice.solvers import gradient
 from suffice.solvers.newton import damped_newton, newton_cg
 
@@ -71,7 +73,7 @@ class Solver:
     def maximise(self, objective: Objective) -> Outcome:
         """Maximise an objective; one that this solver cannot maximise is an error that names those that can."""
         if not self.applies(objective):
-            others = [name for name, solver in _solvers.items() if solver.applies(objective)]
+            others = [name for name, solver in registered().items() if solver.applies(objective)]
             needs = {"slope": "", "information": "second derivatives", "products": "products with second derivatives"}
             why = needs[self.uses] if self.corners == (objective.rate is not None) else ""
             why = why or (f"{'an' if self.corners else 'no'} L1 penalty")
@@ -79,31 +81,33 @@ class Solver:
         return self.solve(objective)
 
 
-_solvers: dict[str, Solver] = {}
+_solvers: Registry[Solver] = Registry("suffice.solvers", "a solver", ("auto",))
 
 
 def register(solver: Solver) -> None:
     """Offer a solver under its name, which no other may have."""
-    if solver.name in _solvers or solver.name == "auto":
-        raise OptionError(f"There is a solver {solver.name!r} already; give another name.")
-    _solvers[solver.name] = solver
+    _solvers.add(solver.name, solver)
 
 
 def unregister(name: str) -> None:
     """Take a solver out again."""
-    del _solvers[named(name).name]
+    _solvers.remove(name)
 
 
 def registered() -> Mapping[str, Solver]:
-    """All solvers by name, in the order in which they were registered."""
-    return MappingProxyType(_solvers)
+    """All solvers by name, in the order in which they were registered, then those that other packages offer."""
+    return {name: named(name) for name in _solvers.names()}
 
 
-def named(name: str) -> Solver:
-    """The solver of this name."""
-    if name not in _solvers:
-        raise OptionError(f"There is no solver {name!r}; there are {listing(list(_solvers), 20)}.")
-    return _solvers[name]
+def named(name: object, others: Collection[str] = ()) -> Solver:
+    """The solver of this name; others: names that the model at hand takes besides, for the message."""
+    return _solvers.named(name, "solver", others)
+
+
+def check_solver(name: object, own: Collection[str]) -> None:
+    """Refuse what is neither one of a model's own solvers nor registered."""
+    if not (isinstance(name, str) and name in own):
+        named(name, own)
 
 
 # -- those of the house ------------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def test_score_is_the_mean_of_the_log_likelihoods_with_gaps_and_without_columns(
     expected = [np.log(joint[0, :, 1].sum()), np.log(joint[1, 1].sum()), np.log(joint[:, 0, 0].sum())]
     expected.append(np.log(joint[1, 1, 0]))
     np.testing.assert_allclose(chain.score_samples(rows), expected, rtol=1e-12)
-    assert chain.score(rows, weights) == pytest.approx(np.average(expected, weights=weights), rel=1e-12)
+    assert chain.score(rows, sample_weight=weights) == pytest.approx(np.average(expected, weights=weights), rel=1e-12)
     some = {"c": [0, 1, 1]}
     marginal = np.log(joint.sum(axis=(0, 1)))
     np.testing.assert_allclose(chain.score_samples(some), marginal[[0, 1, 1]], rtol=1e-12)

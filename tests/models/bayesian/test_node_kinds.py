@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 from suffice.models.bayesian.nodes.contract import NodeKind, NodeLearner, NodeOptions
-from suffice.models.bayesian.nodes.kinds import KINDS, NODES, register
+from suffice.models.bayesian.nodes.kinds import KINDS, register
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.statistics import Counts, Statistic
@@ -168,6 +168,7 @@ class Constant(NodeKind):
     """The kind, with no options."""
 
     kind: ClassVar[str] = "constant"
+    node_class: ClassVar[type[Any]] = ConstantNode
     column: ClassVar[Literal["discrete", "real"]] = "discrete"
 
     def check(self, family: sf.Domain) -> None:
@@ -182,9 +183,9 @@ class Constant(NodeKind):
 
 @pytest.fixture
 def _constant() -> Iterator[None]:
-    register(Constant(), ConstantNode)
+    register(Constant())
     yield
-    del KINDS["constant"], NODES["constant"]
+    KINDS.remove("constant")
 
 
 @pytest.mark.usefixtures("_constant")

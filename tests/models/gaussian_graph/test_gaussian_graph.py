@@ -276,7 +276,7 @@ def test_weights_count_rows_chunks_add_up_and_unlearning_takes_back() -> None:
     weights = rng.integers(1, 4, 40)
     graph = sf.GaussianGraph(CYCLE, nodes=[1, 2, 3, 4])
     names = [1, 2, 3, 4]
-    weighted = graph.clone().fit(x, weights, columns=names)
+    weighted = graph.clone().fit(x, sample_weight=weights, columns=names)
     repeated = graph.clone().fit(np.repeat(x, weights, axis=0), columns=names)
     np.testing.assert_allclose(weighted.precision_, repeated.precision_, rtol=1e-12)
     parts = sf.summarize(graph, x[:25], columns=names) + sf.summarize(graph, x[25:], columns=names)

@@ -33,6 +33,14 @@ def test_the_kernel_is_that_of_networks() -> None:
     assert model.report_.converged
 
 
+def test_several_responses_have_the_digits_of_one() -> None:
+    both = np.column_stack([FILIP.y, FILIP.y[::-1]])
+    model = sf.GLM().fit(FILIP.design[:, 1:], both)
+    expected = np.array([[float(value) for value in exact.solution(FILIP.design, y)] for y in both.T])
+    np.testing.assert_allclose(np.column_stack([model.intercept_, model.coefficients_.T]), expected, rtol=1e-9)
+    assert model.report_.converged
+
+
 @pytest.mark.parametrize("dispersion", ["pearson", 1e-5])
 def test_tampered_coefficients_are_no_nearer_than_the_bound_says(dispersion: Any) -> None:
     model = sf.GLM(dispersion=dispersion).fit(FILIP.columns, FILIP.y)

@@ -281,7 +281,7 @@ class RoundedKind:
 
 
 def test_a_kind_of_emission_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
+    monkeypatch.setattr(registry._kinds, "_known", dict(registry._kinds._known))
     register_emission("rounded", RoundedKind())
     x = np.random.default_rng(0).normal(size=40) + np.repeat([0.0, 6.0], 20)
     start: dict[str, Any] = {

@@ -114,7 +114,7 @@ def test_sparse_tables_of_many_variables() -> None:
 
 
 def test_an_array_of_two_axes_holds_rows() -> None:
-    mrf = sf.MarkovNetwork([("A", "B")]).fit(np.array([[0, 1], [0, 1], [1, 0]]), columns=["A", "B"])
+    mrf = sf.MarkovNetwork([("A", "B")]).fit(np.array([[0, 1], [0, 1], [1, 0]] * 17), columns=["A", "B"])
     assert mrf.marginal(("A", "B")).at(A=0, B=1) == pytest.approx(2 / 3)
     table = sf.MarkovNetwork([("A", "B")]).fit({("A", "B"): np.array([[0, 1], [3, 4]])})
     assert table.marginal(("A", "B")).at(A=1, B=0) == pytest.approx(3 / 8)

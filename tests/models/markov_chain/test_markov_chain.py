@@ -171,11 +171,11 @@ def test_order_weights_and_chunks_do_not_matter(sequences: list[list[str]], rand
     weights = data.draw(st.lists(st.integers(0, 3), min_size=len(sequences), max_size=len(sequences)))
     repeated = [sequence for sequence, weight in zip(sequences, weights, strict=True) for _ in range(weight)]
     if repeated:
-        weighted = sf.MarkovChain(2, prior=0.5).fit(sequences, weights)
+        weighted = sf.MarkovChain(2, prior=0.5).fit(sequences, sample_weight=weights)
         plain = sf.MarkovChain(2, prior=0.5).fit(repeated)
         assert weighted.states_ == plain.states_
         assert weighted.transitions_.allclose(plain.transitions_, rtol=1e-14)
-        assert weighted.score(sequences, weights) == pytest.approx(plain.score(repeated), rel=1e-12)
+        assert weighted.score(sequences, sample_weight=weights) == pytest.approx(plain.score(repeated), rel=1e-12)
 
 
 @settings(max_examples=25, deadline=None)
@@ -195,11 +195,11 @@ def test_summaries_of_two_sites_merge() -> None:
 
 def test_weights_may_be_a_column() -> None:
     frame = pd.DataFrame({"who": [1, 1, 2, 2], "state": list("abaa"), "w": [2.0, 2.0, 1.0, 1.0]})
-    chain = sf.MarkovChain().fit(frame, "w", group="who")
+    chain = sf.MarkovChain().fit(frame, sample_weight="w", group="who")
     assert chain.probability("b", "a") == pytest.approx(2 / 3)
     frame.loc[1, "w"] = 3.0
     with pytest.raises(sf.DataError, match="changes within sequence 0"):
-        sf.MarkovChain().fit(frame, "w", group="who")
+        sf.MarkovChain().fit(frame, sample_weight="w", group="who")
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def matrix_chain(matrix: Any) -> sf.MarkovChain:
             if p > 0:
                 sequences.append([a, b])
                 weights.append(p)
-    return sf.MarkovChain(states=range(len(matrix))).fit(sequences, weights)
+    return sf.MarkovChain(states=range(len(matrix))).fit(sequences, sample_weight=weights)
 
 
 def test_stationary_law_is_left_as_it_is() -> None:

@@ -110,7 +110,7 @@ def test_bad_texts_say_why(tmp_path: Path) -> None:
     with pytest.raises(sf.DataError, match="no file"):
         sf.MarkovChain().fit(tmp_path / "none.txt")
     with pytest.raises(sf.OptionError, match="no weights"):
-        sf.MarkovChain().fit(iter(TEXT), [1.0])
+        sf.MarkovChain().fit(iter(TEXT), sample_weight=[1.0])
     with pytest.raises(sf.DataError, match="Sequence 1"):
         sf.MarkovChain().fit(iter([["a"], []]))
 

@@ -324,12 +324,9 @@ class NetworkFitted:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], learning: NodeLearning) -> NetworkFitted:
         """Rebuild from plain data, checking that it belongs to the structure and its tied nodes."""
-        from suffice.models.bayesian.nodes.kinds import NODES
+        from suffice.models.bayesian.nodes.kinds import read_node
 
-        unknown = {each["kind"] for each in plain["nodes"]} - set(NODES)
-        if unknown:
-            raise FileFormatError(f"The file holds nodes of the kinds {listing(unknown)}; known: {listing(NODES)}.")
-        read: list[Any] = [NODES[each["kind"]].from_dict(each) for each in plain["nodes"]]
+        read = [read_node(each) for each in plain["nodes"]]
         fitted = cls({node.name: node for node in read}, tuple(learning.hidden), learning.leading)
         if fitted.parents != learning.parents:
             raise FileFormatError("The tables do not belong to the structure of the network.")

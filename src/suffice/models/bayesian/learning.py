@@ -252,9 +252,9 @@ def read_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
     """The inverse of `plain_fixed`."""
     if fixed is None:
         return None
-    from suffice.models.bayesian.nodes.kinds import NODES
+    from suffice.models.bayesian.nodes.kinds import read_node
 
-    return {name: NODES[value["kind"]].from_dict(value) if _is_plain(value) else value for name, value in fixed.items()}
+    return {name: read_node(value) if _is_plain(value) else value for name, value in fixed.items()}
 
 
 def _is_plain(value: object) -> bool:

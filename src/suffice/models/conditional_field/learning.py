@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.checks import choice, whole_number
+from suffice.checks import whole_number
 from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import EstimateError, OptionError
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.conditional_field.curvature import CurvatureProducts, information
 from suffice.models.conditional_field.objective import FieldObjective, relative_gap
-from suffice.solvers.registry import Objective, named, registered
+from suffice.solvers import registry
+from suffice.solvers.registry import Objective, named
 
 STOCHASTIC = ("sgd", "adam", "perceptron")
+#: What takes the place of a solver where slopes are measured by Gibbs sampling.
+ASCENT = "stochastic ascent"
 #: Most weights for which a matrix of second derivatives is made.
 NEWTON_WEIGHTS = 2000
 SMALLER = "Use a smaller step_size"
@@ -36,7 +39,7 @@ Climb = Callable[[Floats, Control], Outcome]
 
 def check_solver(options: Mapping[str, Any]) -> None:
     """Refuse solvers that do not exist, and priors for one that has no objective."""
-    choice(options["solver"], "solver", ("auto", *registered(), *STOCHASTIC))
+    registry.check_solver(options["solver"], ("auto", *STOCHASTIC))
     if options["solver"] == "perceptron" and options["prior"] is not None:
         raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
 
@@ -63,7 +66,7 @@ def chosen_solver(solver: str, objective: FieldObjective[Any]) -> str:
 
 def method_in_words(solver: str) -> str:
     """What a report calls a solver."""
-    return registered()[solver].title if solver in registered() else solver
+    return solver if solver in (*STOCHASTIC, ASCENT) else named(solver).title
 
 
 def climbed(

@@ -13,9 +13,10 @@ from suffice.checks import choice
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
-from suffice.models.gaussian_graph.learning import check_solver
+from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GaussianGraphTask
+from suffice.solvers.registry import check_solver
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -84,7 +85,7 @@ class GaussianGraph(SummaryEstimator):
             callback=callback,
             checkpoint=checkpoint,
         )
-        check_solver(solver)
+        check_solver(solver, ("auto", *OWN_SOLVERS))
         self._task().known_mean  # noqa: B018  A mean that is none is refused here.
 
     # -- structure and parameters ------------------------------------------------------------------------------------
@@ -128,8 +129,9 @@ class GaussianGraph(SummaryEstimator):
     def fit(
         self,
         data: object = None,
-        sample_weight: object = None,
+        y: object = None,
         *,
+        sample_weight: object = None,
         columns: object = None,
         covariance: object = None,
         n: float | None = None,
@@ -139,6 +141,7 @@ class GaussianGraph(SummaryEstimator):
 
         Args:
             data: any table, file or array that the library reads, or a `Summary`.
+            y: what scikit-learn hands to every model; it is not used here, and a warning says so.
             sample_weight: one weight a row, or the name of the column that holds it.
             columns: names for the columns of an array or of the covariance, or the columns to read.
             covariance: instead of rows: their covariance (divisor n) about the mean, or about the known mean; a
@@ -147,13 +150,14 @@ class GaussianGraph(SummaryEstimator):
             sample_mean: their mean, where it is free; 0 unless given.
         """
         given = {"covariance": covariance, "n": n, "sample_mean": sample_mean}
-        return self._learn(data, sample_weight=sample_weight, columns=columns, **given)
+        return self._learn(data, y, sample_weight=sample_weight, columns=columns, **given)
 
     def partial_fit(
         self,
         data: object = None,
-        sample_weight: object = None,
+        y: object = None,
         *,
+        sample_weight: object = None,
         columns: object = None,
         covariance: object = None,
         n: float | None = None,
@@ -165,13 +169,13 @@ class GaussianGraph(SummaryEstimator):
         `keep` below 1 weights the earlier rows down first (forgetting).
         """
         given = {"covariance": covariance, "n": n, "sample_mean": sample_mean}
-        return self._join(keep, data, sample_weight=sample_weight, columns=columns, **given)
+        return self._join(keep, data, y, sample_weight=sample_weight, columns=columns, **given)
 
     def unlearn(
         self,
         data: object = None,
-        sample_weight: object = None,
         *,
+        sample_weight: object = None,
         columns: object = None,
         covariance: object = None,
         n: float | None = None,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.checks import choice
 from suffice.errors import ConvergenceWarning, EstimateError, OptionError, listing, warn
 from suffice.fitting.control import Control, Outcome
 from suffice.models.gaussian_graph.certificate import in_units, measure, ridge_in_units, units_of
@@ -61,14 +60,8 @@ class LearnedPrecision:
     outcome: Outcome | None
 
 
-def check_solver(name: object) -> None:
-    """Refuse the name of a solver that is none."""
-    choice(name, "solver", dict.fromkeys(("auto", *OWN_SOLVERS, *registered())))
-
-
 def learn(selection: Selection, solver: str) -> LearnedPrecision:
     """The precision that is zero on all non-edges and has the largest objective, ``N (log det K - tr(S K)) / 2``."""
-    check_solver(solver)
     structure, units = selection.structure, units_of(selection.S)
     if selection.ridge is None:
         refuse_constant(np.diag(selection.S), structure.nodes)

@@ -16,7 +16,7 @@ from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import CoefficientPenalties, read_prior
 from suffice.models.glm.registry import FAMILIES, declared, link_of
-from suffice.models.glm.solve import solver_names
+from suffice.models.glm.solve import check_name
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "covariance": ("expected", "observed", "robust"),
@@ -100,8 +100,9 @@ class FitOptions:
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that make no sense, whatever the data."""
     known, states, dispersion = declared(options["family"]), options["states"], options["dispersion"]
-    for name, allowed in (*CHOICES.items(), ("solver", solver_names())):
+    for name, allowed in CHOICES.items():
         choice(options[name], name, allowed)
+    check_name(options["solver"])
     if not isinstance(options["fit_intercept"], bool):
         raise OptionError(f"fit_intercept is {options['fit_intercept']!r}; expected True or False.")
     if states is not None:

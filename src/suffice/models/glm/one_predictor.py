@@ -32,7 +32,6 @@ from suffice.models.glm.squares import (
     Squares,
     least_spread,
     no_dispersion,
-    read_squares,
     rounding_of_y,
     solve_squares,
 )
@@ -205,15 +204,11 @@ class PredictorSearch(IteratedRegression):
 
     def _by_squares(self, problem: RegressionProblem) -> tuple[RegressionProblem, Result] | None:
         """Least squares in closed form, for a Gaussian response of which no other solver is asked; else None."""
-        if not (self.warm and self.pair == ("gaussian", "identity")):
+        closed = solve_squares(problem) if self.warm and self.pair == ("gaussian", "identity") else None
+        if closed is None:
             return None
-        squares = read_squares(problem)
-        solved = None if squares is None else solve_squares(squares)
-        if squares is None or solved is None:
-            return None
-        result, left = solved
-        self.squares = squares
-        if squares.perfect and self.dispersion is None:
+        self.squares, result, left = closed
+        if self.squares.perfect and self.dispersion is None:
             self.notes.append(PERFECTLY)
         phi = max(left, rounding_of_y(self.sums)) if self.dispersion is None else self.dispersion
         last = replace(result.last, value=result.last.value / phi, information=result.last.information.times(1.0 / phi))

@@ -1,8 +1,9 @@
 """The families of generalised linear models by name, and the distributions that stand for them.
 
-A third party adds a family by one call of `register`: an object of a subclass of `families.Family` (variance, deviance,
-draws, links), and the class of the distribution that users give as ``GLM(family=...)``. An exponential family with one
-natural parameter needs no registration: it has the natural link.
+A third party adds a family by one call of `register`, or as an entry point of the group ``suffice.glm_families``: an
+object of a subclass of `families.Family` (variance, deviance, draws, links); `register_distribution` names the class of
+the distribution that users give as ``GLM(family=...)``. An exponential family with one natural parameter needs neither:
+it has the natural link, and is known by the name that it has in `families.registry`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.negative_binomial import NegativeBinomial
 from suffice.families.normal import Normal
 from suffice.families.poisson import Poisson
+from suffice.families.registry import FAMILIES as DISTRIBUTIONS
 from suffice.models.glm.families import (
     BinomialFamily,
     GammaFamily,
@@ -35,6 +37,7 @@ from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
 from suffice.models.glm.natural_family import NaturalFamily
 from suffice.models.glm.several_families import MultinomialFamily, MultivariateGaussianFamily, OrdinalFamily
+from suffice.registry import Registry
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +54,14 @@ class Declared:
 
 
 #: By name, in the order in which messages list them.
-FAMILIES: dict[str, ResponseFamily] = {}
+FAMILIES: Registry[ResponseFamily] = Registry("suffice.glm_families", "a family")
 _OTHER_NAMES: dict[str, str] = {}
 _DISTRIBUTIONS: dict[type[Distribution], Declared] = {}
 
 
 def register(family: ResponseFamily, *, names: Iterable[str] = ()) -> None:
     """Let models have another family, by its name and by further ones."""
-    FAMILIES[family.name] = family
+    FAMILIES.register(family.name, lambda: family)
     _OTHER_NAMES.update(dict.fromkeys(names, family.name))
 
 
@@ -76,12 +79,15 @@ def register_distribution(
 def declared(given: object) -> Declared:
     """What ``GLM(family=...)`` stands for: a name, a distribution or a family itself."""
     if isinstance(given, ResponseFamily):
-        FAMILIES.setdefault(given.name, given)
+        if given.name not in FAMILIES.own():
+            register(given)
         return Declared(given)
     if isinstance(given, Distribution):
         known = next((_DISTRIBUTIONS[kind] for kind in type(given).__mro__ if kind in _DISTRIBUTIONS), None)
         if known is None and isinstance(given, ExponentialFamily) and len(given.statistic_names) == 1:
-            return Declared(FAMILIES.setdefault(repr(given), NaturalFamily(given, repr(given))))
+            if repr(given) not in FAMILIES.own():
+                register(NaturalFamily(given, repr(given)))
+            return Declared(FAMILIES[repr(given)])
         if known is None:
             raise OptionError(
                 f"family is {given!r}; responses follow {listing([kind.__name__ for kind in _DISTRIBUTIONS])}."
@@ -93,9 +99,15 @@ def declared(given: object) -> Declared:
         raise OptionError(f"family is {given!r}; expected a distribution such as Poisson(), or a name.")
     name = given.lower().replace("-", "_").replace(" ", "_")
     name = _OTHER_NAMES.get(name, name)
-    if name not in FAMILIES:
-        raise OptionError(f"family is {given!r}; expected a distribution, or one of {listing(FAMILIES, most=20)}.")
-    return Declared(FAMILIES[name])
+    registered = name in DISTRIBUTIONS.own() and name not in FAMILIES.own()
+    family = None if registered else FAMILIES.find(name)
+    if family is not None:
+        return Declared(family)
+    distribution = DISTRIBUTIONS.find(name)
+    if distribution is None:
+        names = listing(FAMILIES.names(), most=20)
+        raise OptionError(f"family is {given!r}; expected a distribution, or one of {names}.")
+    return declared(distribution())
 
 
 def link_of(family: ResponseFamily, name: str | None) -> Link:

@@ -22,7 +22,7 @@ from suffice.solvers.information import LEAST_ROOT, Information, LaterInformatio
 from suffice.solvers.irls import Last, irls
 from suffice.solvers.online import corrected_ascent
 from suffice.solvers.penalties import LaplacePenalty
-from suffice.solvers.registry import Objective, Solver, named, registered
+from suffice.solvers.registry import Objective, Solver, check_solver, named, registered
 
 #: Coefficients beyond which the information is not made: its square would not fit, nor its cube be affordable.
 MOST_DENSE = 6_000
@@ -81,9 +81,9 @@ class RegressionSolver:
     streams: bool = True
 
 
-def solver_names() -> tuple[str, ...]:
-    """All that `solver=` may be: those of regressions, and every solver that is registered for objectives."""
-    return ("auto", *dict.fromkeys((*SOLVERS, *registered())))
+def check_name(solver: object) -> None:
+    """Refuse what is neither a solver of regressions nor registered for objectives."""
+    check_solver(solver, ("auto", *SOLVERS))
 
 
 def choose(solver: str, problem: RegressionProblem, laplace: LaplacePenalty | None) -> str:

@@ -1,7 +1,7 @@
 """Least squares of a Gaussian response in closed form, where the rows in float64 would lose digits.
 
-The products of all columns are summed in double-double arithmetic and made orthogonal there, by the same code that
-learns linear-Gaussian nodes of networks.
+The products of all columns are summed in double-double arithmetic, and solved by the code that learns linear-Gaussian
+nodes of networks.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from suffice import double_double
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import moments_task
 from suffice.errors import EstimateError
-from suffice.families.orthogonal import orthogonalised
-from suffice.families.regression import EXACT_COLUMNS, bordered
+from suffice.families.orthogonal import residuals
+from suffice.families.regression import EXACT_COLUMNS, LeastSquares, Products, least_squares
 from suffice.families.regression_check import shares_by_pairs
 from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import Certificate
@@ -73,44 +73,54 @@ def is_doubtful(information: Information) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """Products (2, 1, k + 1, k + 1) in pairs of the columns that a solver sees and the response, and the weight."""
+    """Sums of products of the columns that a solver sees and of the response, and whether the first is an intercept."""
 
-    products: Floats
-    weight: float
+    products: Products
+    constant: bool
 
-    def _residual(self, beta: Floats) -> tuple[Floats, float]:
-        """Slopes X'(y - X b) (k,) at coefficients (k,), and the sum of squares that they leave."""
-        c = np.append(-beta, 1.0)
-        pairs = double_double.scale(self.products[:, 0], c)
-        slopes = double_double.sum_pairs(pairs[0], pairs[1])
-        total = double_double.scale(slopes, c)
-        return double_double.rounded(slopes)[:-1], max(
-            0.0, float(double_double.rounded(double_double.sum_pairs(total[0], total[1])))
-        )
+    @property
+    def weight(self) -> float:
+        """Of all rows."""
+        return float(self.products.weight[0])
 
-    def left(self, beta: Floats) -> float:
-        """The sum of squares that coefficients (k,) leave."""
-        return self._residual(beta)[1]
+    @property
+    def own(self) -> slice:
+        """Which of the weights of a regression with an intercept are coefficients here."""
+        return slice(0 if self.constant else 1, None)
+
+    def _weights(self, beta: Floats) -> Floats:
+        """Coefficients (k,) as weights (1, q)."""
+        return (beta if self.constant else np.append(0.0, beta))[None]
+
+    @cached_property
+    def solved(self) -> LeastSquares:
+        """Least squares with all digits that the sums have."""
+        return least_squares(self.products, careful=True)
 
     @cached_property
     def perfect(self) -> bool:
         """Whether the response is a combination of the columns, so that every row can be fitted."""
-        return bool(orthogonalised(self.products).dependent[0, -1])
+        return bool(self.products.perfect(self.solved.weights, self.solved.squares)[0])
+
+    def left(self, beta: Floats) -> float:
+        """The sum of squares that coefficients (k,) leave."""
+        return float(residuals(self.products.raw, self._weights(beta))[1][0])
 
     def certificate(self, beta: Floats, dispersion: float | None) -> Certificate:
         """How far coefficients (k,) are from least squares; a dispersion that is not known is at its best for them.
 
         Where every row is fitted, slopes are in units of the response, as no other is left.
         """
-        slopes, left = self._residual(beta)
+        raw, weights, left = self.products.raw, self._weights(beta), self.left(beta)
+        slopes = double_double.rounded(residuals(raw, weights)[0])[0, self.own]
         perfect = self.perfect and dispersion is None
-        lengths = np.diagonal(self.products[0, 0])
+        lengths = np.diagonal(raw[0, 0])[self.own]
         unit = (float(lengths[-1]) if perfect else left) / self.weight if dispersion is None else dispersion
         slope, variance = slopes / (unit or 1.0), lengths[:-1] / (unit or 1.0)
         slope = np.where((variance > 0.0) & (unit > 0.0), slope, 0.0)
         if perfect:
             return in_units(slope, variance, exists=False, directions=(NO_DISPERSION,))
-        share = float(shares_by_pairs(self.products, beta[None])[0])
+        share = float(shares_by_pairs(raw, weights)[0])
         if not share < 1.0:
             return in_units(slope, variance, exists=True)
         left_over = -0.5 * math.log1p(-share) if dispersion is None else 0.5 * share * left / dispersion / self.weight
@@ -123,20 +133,24 @@ def read_squares(problem: RegressionProblem) -> Squares | None:
     if layout.sparse or layout.levels or not 0 < layout.dense < EXACT_COLUMNS or not problem.size:
         return None
     sums = problem.rows.reduce(moments_task(layout))
-    raw = bordered(*(getattr(sums, name) for name in sums.pairs)) if layout.constant else sums.cross_pair
-    if problem.kept is not None:
-        chosen = np.append(problem.kept, len(raw[0]) - 1)
-        raw = raw[:, chosen[:, None], chosen]
-    return Squares(raw[:, None], sums.weight) if np.isfinite(raw).all() else None
+    columns = np.arange(layout.size) if problem.kept is None else problem.kept
+    constant = bool(layout.constant and columns[0] == 0)
+    axes = [*(columns[int(constant) :] - int(layout.constant)).tolist(), layout.dense]
+    products = (Products.of if constant else Products.through_origin)(sums, axes)
+    return Squares(products, constant) if np.isfinite(products.raw).all() else None
 
 
-def solve_squares(squares: Squares) -> tuple[Result, float] | None:
-    """The coefficients, with the information at dispersion 1, and the mean square that they leave: 0 if perfect."""
-    orthogonal = orthogonalised(squares.products)
-    if orthogonal.dependent[0, :-1].any():
+def solve_squares(problem: RegressionProblem) -> tuple[Squares, Result, float] | None:
+    """Products, coefficients with the information at dispersion 1, and the mean square they leave: 0 if perfect.
+
+    None where the products would not be exact, or do not tell all columns apart.
+    """
+    squares = read_squares(problem)
+    if squares is None or not squares.solved.determined.all():
         return None
-    beta, root = orthogonal.weights[0], orthogonal.root[0]
-    left = 0.0 if orthogonal.dependent[0, -1] else float(double_double.rounded(orthogonal.squares)[0, -1])
+    own = squares.own
+    beta, root = squares.solved.weights[0, own], squares.products.root[0, own, own]
+    left = 0.0 if squares.perfect else float(squares.solved.squares[0])
     last = Last(beta, -0.5 * left, np.zeros(len(beta)), Information(root.T @ root, root=root))
     outcome = Outcome(State(beta, last.value, 0.0), True, "closed form", ())
-    return Result(beta, outcome, last, (), METHOD), left / squares.weight
+    return squares, Result(beta, outcome, last, (), METHOD), left / squares.weight

@@ -26,10 +26,11 @@ from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.links import Identity
 from suffice.models.glm.problem import RegressionProblem
-from suffice.models.glm.rank import checked_sums, column_rank
+from suffice.models.glm.rank import ColumnRank, checked_sums, column_rank
 from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.solve import refuse_response
+from suffice.models.glm.squares import solve_squares
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING
 
@@ -106,14 +107,14 @@ class VectorLeastSquares(VectorRegression):
     def solve(self, control: Control) -> Found[GLMFitted]:
         """One X'X for all columns of Y."""
         self.control = control
-        problems, dropped = self._problems()
-        beta, information = _least_squares(problems)
+        problems, rank = self._problems()
+        beta, information = _least_squares(problems, doubtful=rank.doubtful)
         whole = np.column_stack([problems[0].whole(column) for column in beta.T])
         covariance = self._products(whole) / self.data.weight
         _refuse_singular(covariance)
-        return self.found_at(whole, covariance, information, dropped=dropped)
+        return self.found_at(whole, covariance, information, dropped=rank.dropped)
 
-    def _problems(self) -> tuple[list[RegressionProblem], tuple[int, ...]]:
+    def _problems(self) -> tuple[list[RegressionProblem], ColumnRank]:
         """One problem for each response, without columns that say the same as others."""
         block, design, distribution = self.rows.block, self.data.design, RowDistribution(GaussianFamily(), Identity())
         columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
@@ -124,7 +125,7 @@ class VectorLeastSquares(VectorRegression):
         if rank.dropped:
             kept = np.setdiff1d(np.arange(design.size), np.array(rank.dropped))
             problem = problem.holding(kept, np.zeros(design.size))
-        return [replace(problem, rows=one) for one in columns], rank.dropped
+        return [replace(problem, rows=one) for one in columns], rank
 
     def _products(self, whole: Floats) -> Floats:
         squares: Floats = self.rows.reduce(lambda part: _residual_products(part, self.data.design, whole))
@@ -329,11 +330,15 @@ def _squares(block: RowBlock) -> tuple[Floats, float]:
     return weighted(y, block.weights).T @ y, weight
 
 
-def _least_squares(problems: Sequence[RegressionProblem]) -> tuple[Floats, Information]:
-    """Coefficients (k, m) of a problem for each response, which share X, and X'X."""
+def _least_squares(problems: Sequence[RegressionProblem], *, doubtful: bool) -> tuple[Floats, Information]:
+    """Coefficients (k, m) of a problem for each response, which share X, and X'X; by double-double sums if doubtful."""
     beta = np.zeros((problems[0].size, len(problems)))
     information = Information(np.zeros((0, 0)))
     for column, own in enumerate(problems):
+        closed = solve_squares(own) if doubtful else None
+        if closed is not None:
+            beta[:, column], information = closed[1].beta, closed[1].last.information
+            continue
         for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
             _, gradient, information = own.evaluate(beta[:, column])
             beta[:, column] += information.solve(gradient)

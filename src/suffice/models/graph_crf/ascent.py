@@ -34,9 +34,6 @@ ACCURACY = 0.25
 #: Standard errors by which a slope may exceed the tolerance.
 SIGNIFICANT = 3.0
 
-#: What the report calls it.
-ASCENT = "stochastic ascent"
-
 
 def ascend(
     objective: GraphObjective, run: GraphStochastic, start: Floats, control: Control, *, problem: str = ""

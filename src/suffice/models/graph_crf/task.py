@@ -18,10 +18,10 @@ from suffice.families.base import generator
 from suffice.models.conditional_field.certificate import SlopeByChains
 from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import counted, read_labels
-from suffice.models.conditional_field.learning import STOCHASTIC, Climb, check_solver
+from suffice.models.conditional_field.learning import ASCENT, STOCHASTIC, Climb, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.task import FieldData, FieldTask
-from suffice.models.graph_crf.ascent import ASCENT, ascend
+from suffice.models.graph_crf.ascent import ascend
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.existence import SeparableGraphs
 from suffice.models.graph_crf.fitted import GraphCRFFitted

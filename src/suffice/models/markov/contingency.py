@@ -8,8 +8,8 @@ What counts as a table, and never as rows:
 - a pandas DataFrame with a MultiIndex and a single column of numbers, none of whose columns is a variable of the model;
 - a pandas DataFrame whose index and columns are both named after variables, as ``pandas.crosstab`` makes it;
 - an array with named axes (``dims`` and ``coords``, as xarray has them);
-- a NumPy array of three or more axes, named by ``columns=``. An array of two axes holds rows, whatever is in it: give a
-  two-way table as ``Table(domain, array)`` or as the margin ``{("A", "B"): array}``;
+- a NumPy array of three or more axes, named by ``columns=``. An array of two axes holds rows; one of counts that could
+  be the two-way table of a model of two variables is refused, as nothing tells which it is: ``table=array`` says so;
 - a dict from tuples of variables to tables or arrays: margins. A dict whose keys are variables holds columns.
 
 States without labels are 0, 1, 2, ... unless they are declared. Variables that the model does not know are summed out.
@@ -44,6 +44,8 @@ Names = tuple[Hashable, ...]
 NAMES_OF_SUMS = frozenset({"all", "sum", "total", "totals", "margin"})
 #: Counts add up to at most this, and their shares are not below one over it.
 MOST = 1e300
+#: States that a variable of a table of counts given as an array has at most, where it may be taken for rows.
+MOST_LEVELS = 50
 #: Cells up to which sums are compared with what they would be the sums of.
 MOST_COMPARED = 2**22
 
@@ -72,14 +74,36 @@ class Cells:
 
 
 def read_cells(
-    data: object, columns: object, states: Mapping[Any, Variable], known: Sequence[Hashable]
+    data: object, columns: object, states: Mapping[Any, Variable], known: Sequence[Hashable], *, named: bool = False
 ) -> Cells | None:
-    """The cells of a contingency table, or None where the data are rows; sums among its cells are an error."""
+    """The cells of a contingency table, or None where the data are rows; sums among its cells are an error.
+
+    named: whether the user says that it is a table, by table=.
+    """
     cells = _read_cells(data, columns, states, known)
+    if cells is None and isinstance(data, np.ndarray | list | tuple) and named:
+        cells = _from_axes(np.asarray(data), known if columns is None else columns, states)
+    elif cells is None and not named:
+        _refuse_counts(data, states, known)
     if cells is not None:
         for variable in cells.domain.variables:
             _refuse_sums(cells, variable)
     return cells
+
+
+def _refuse_counts(data: object, states: Mapping[Any, Variable], known: Sequence[Hashable]) -> None:
+    """Refuse an array of whole numbers that is as likely a table of counts as rows of states."""
+    if not (isinstance(data, np.ndarray) and data.ndim == len(known) == 2 and data.dtype.kind in "iu"):
+        return
+    cards = [states[name].card if name in states else None for name in known]
+    fits = all(card is None or card == length for card, length in zip(cards, data.shape, strict=True))
+    if fits and data.shape[1] == 2 <= len(data) <= MOST_LEVELS and (data >= 0).all():
+        first, second = known
+        raise DataError(
+            f"An array of {len(data)} x 2 whole numbers could be the table of counts of {first!r} and {second!r}, or "
+            f"{len(data)} rows. Give counts as fit(table=array, columns=[{first!r}, {second!r}]), and rows as "
+            f"fit({{{first!r}: array[:, 0], {second!r}: array[:, 1]}})."
+        )
 
 
 def _refuse_sums(cells: Cells, variable: Variable) -> None:

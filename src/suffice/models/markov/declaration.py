@@ -154,6 +154,28 @@ class MarkovNetwork(SummaryEstimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
+    def fit(
+        self,
+        data: object = None,
+        y: object = None,
+        *,
+        table: object = None,
+        sample_weight: object = None,
+        columns: object = None,
+    ) -> Self:
+        """Learn the weights from rows, from a contingency table, from margins, or from a `Summary`.
+
+        Args:
+            data: any table, file or array of rows that the library reads; counts whose form tells that they are some (a
+                Series with a MultiIndex, a cross table, a `Table`, an array of three or more axes); margins by clique;
+                or a `Summary`.
+            y: what scikit-learn hands to every model; it is not used here, and a warning says so.
+            table: in place of data: a contingency table, also as an array of two axes.
+            sample_weight: one weight a row, or the name of the column that holds it.
+            columns: names for the columns or the axes of an array, or the columns to read.
+        """
+        return self._learn(data, y, table=table, sample_weight=sample_weight, columns=columns)
+
     def _task(self) -> MarkovTask:
         by_rows = self._fit is not None and self._fit.data is not None and has_missing(self.statistics_)
         return MarkovTask(self._options, self._spec, by_rows)
@@ -163,10 +185,10 @@ class MarkovNetwork(SummaryEstimator):
         given = self._options["tolerance"]
         return Control(**{name: self._options[name] for name in names}, tolerance=TOLERANCE if given is None else given)
 
-    def score(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
+    def score(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; data as in `fit`, with the states of the fit."""
         try:
-            return super().score(data, sample_weight, columns=columns)
+            return super().score(data, y, sample_weight=sample_weight, columns=columns)
         except MissingValueError as error:
             raise MissingValueError(f"{error} score needs whole rows; score_samples sums missing values out.") from None
 
@@ -263,8 +285,8 @@ class MarkovNetwork(SummaryEstimator):
     def estimate_score(
         self,
         data: object,
-        sample_weight: object = None,
         *,
+        sample_weight: object = None,
         columns: object = None,
         steps: int | None = None,
         random_state: RandomState = None,
@@ -288,7 +310,7 @@ class MarkovNetwork(SummaryEstimator):
     fitted_counts_ = property(comparison.fitted_counts)
     summary = comparison.summary
 
-    def deviance(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
+    def deviance(self, data: object, *, sample_weight: object = None, columns: object = None) -> float:
         """G^2 of these rows against the saturated model, from the joint states that occur in them.
 
         For networks of many variables, whose fit does not count them together. Rows other than those of the fit are

@@ -33,7 +33,7 @@ from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers import gradient, scaling
 from suffice.solvers.closed_form import closed_form
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
-from suffice.solvers.registry import Objective, named, registered
+from suffice.solvers.registry import Objective, named
 from suffice.solvers.scaling import inner
 
 #: How many nats a joint state off the face is put below those on it.
@@ -373,11 +373,6 @@ OWN_SOLVERS = {
 }
 #: What exact inference gives to the solvers that know no model.
 _ON = {"slope": "on exact moments", "information": "with the exact covariance", "products": "on covariance products"}
-
-
-def solver_names() -> tuple[str, ...]:
-    """All solvers that may be asked for."""
-    return ("auto", *OWN_SOLVERS, *registered())
 
 
 def method_named(name: str) -> LogLinearSolver:

@@ -149,12 +149,20 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def _read(
         self, given: Inputs, known: MarkovFitted | None, purpose: Purpose, ask: Ask, *, jointly: bool = False
     ) -> MarkovData:
-        data, columns, weight = given.data, given["columns"], given["sample_weight"]
+        named = given["table"] is not None
+        if named == (given.data is not None):
+            raise DataError("Give rows or a Summary as data, or a contingency table as table=, and one of them alone.")
+        data, columns, weight = given["table"] if named else given.data, given["columns"], given["sample_weight"]
         if isinstance(data, Summary):
             return MarkovData(super().read(given, known, purpose).statistics)
         states, by_rows = self._states(known, purpose), bool(self.spec.hidden) or (purpose == "join" and self.by_rows)
         margins = is_margins(data, self.spec.observed)
-        cells = None if margins else read_cells(data, columns, states, self.spec.observed)
+        cells = None if margins else read_cells(data, columns, states, self.spec.observed, named=named)
+        if named and not margins and cells is None:
+            raise DataError(
+                f"table= is a {type(data).__name__} without counts by joint state; expected an array with a name for "
+                "each axis in columns=, a Series of counts with a MultiIndex, a cross table, a Table, or margins."
+            )
         if (margins or cells is not None) and weight is not None:
             raise OptionError("A table of counts holds its weights already; give no sample_weight beside it.")
         if margins and by_rows:

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.checks import choice, whole_number
 from suffice.errors import OptionError
 from suffice.fitting.driver import Fit
-from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, unused_target
 from suffice.fitting.report import MatchedStatistics
 from suffice.models.markov_chain.analysis import LongRun
 from suffice.models.markov_chain.distributions import NextState
@@ -121,8 +121,9 @@ class MarkovChain(SummaryEstimator):
     def fit(
         self,
         data: Any,
-        sample_weight: Any = None,
+        y: Any = None,
         *,
+        sample_weight: Any = None,
         columns: Any = None,
         lengths: Any = None,
         group: Hashable | None = None,
@@ -133,6 +134,7 @@ class MarkovChain(SummaryEstimator):
 
         Args:
             data: sequences in any of the accepted forms, the path of a text file, an iterator, or a `Summary`.
+            y: what scikit-learn hands to every model; it is not used here, and a warning says so.
             sample_weight: one weight a sequence, or the column of a table that holds it; 2 counts as two sequences.
             columns: the column of a table that holds the states.
             lengths: number of steps of each sequence, where the data are one array.
@@ -142,23 +144,24 @@ class MarkovChain(SummaryEstimator):
             held_out: further sequences, from which ``Interpolation("held-out")`` learns its weights.
         """
         form = SequenceForm(lengths, group, order, columns)
-        return self._learn(data, sample_weight=sample_weight, form=form, held_out=held_out)
+        return self._learn(data, y, sample_weight=sample_weight, form=form, held_out=held_out)
 
     def partial_fit(
         self,
         data: Any,
-        sample_weight: Any = None,
+        y: Any = None,
         *,
+        sample_weight: Any = None,
         keep: float = 1.0,
         held_out: Any = None,
         **form: Unpack[FormOptions],
     ) -> Self:
         """Add sequences to those learned; equal to one fit on all. `keep` below 1 weights the earlier ones down."""
         given = SequenceForm(**form)
-        return self._join(keep, data, sample_weight=sample_weight, form=given, held_out=held_out)
+        return self._join(keep, data, y, sample_weight=sample_weight, form=given, held_out=held_out)
 
     def unlearn(
-        self, data: Any, sample_weight: Any = None, *, held_out: Any = None, **form: Unpack[FormOptions]
+        self, data: Any, *, sample_weight: Any = None, held_out: Any = None, **form: Unpack[FormOptions]
     ) -> Self:
         """Take sequences out again; equal to a fit that never saw them."""
         return self._leave(data, sample_weight=sample_weight, form=SequenceForm(**form), held_out=held_out)
@@ -241,15 +244,16 @@ class MarkovChain(SummaryEstimator):
 
     # -- sequences ---------------------------------------------------------------------------------------------------
 
-    def score(self, data: Any, sample_weight: Any = None, **form: Unpack[FormOptions]) -> float:
-        """Mean log-likelihood of an event: of a step, and with bounds of the end of a sequence too."""
+    def score(self, data: Any, y: Any = None, *, sample_weight: Any = None, **form: Unpack[FormOptions]) -> float:
+        """Mean log-likelihood of an event: of a step, and with bounds of the end of a sequence too; `y` as in `fit`."""
+        unused_target(self, y)
         summary = self._read("compare", data, sample_weight=sample_weight, form=SequenceForm(**form)).statistics
         if summary.weight <= 0:
             raise OptionError("The score of no sequences is undefined: the data have no weight.")
         return float(self.fitted_.log_likelihood(summary)) / summary.weight
 
     def perplexity(
-        self, data: Any, sample_weight: Any = None, *, initial: bool | None = None, **form: Unpack[FormOptions]
+        self, data: Any, *, sample_weight: Any = None, initial: bool | None = None, **form: Unpack[FormOptions]
     ) -> float:
         """``exp`` of the mean of -log p over the predicted events; infinite where one cannot be.
 

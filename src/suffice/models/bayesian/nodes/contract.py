@@ -374,9 +374,10 @@ class NodeOptions:
 
 
 class NodeKind(ABC):
-    """A kind of node, with its options."""
+    """A kind of node, with its options; `node_class` has the fitted nodes, as files hold them under the name `kind`."""
 
     kind: ClassVar[str]
+    node_class: ClassVar[type[Node]]
 
     @property
     def column(self) -> Literal["discrete", "real"] | None:

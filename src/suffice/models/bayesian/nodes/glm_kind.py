@@ -11,7 +11,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing
-from suffice.models.bayesian.nodes.contract import NodeKind, NodeLearner, NodeOptions
+from suffice.models.bayesian.nodes.contract import Node, NodeKind, NodeLearner, NodeOptions
 from suffice.models.bayesian.nodes.glm import GLMNode, check_fits, n_shapes
 from suffice.models.bayesian.nodes.glm_rows import design_of
 
@@ -23,6 +23,7 @@ class GLMKind(NodeKind):
     model: Any = None
 
     kind: ClassVar[str] = GLMNode.kind
+    node_class: ClassVar[type[Node]] = GLMNode
 
     def __post_init__(self) -> None:
         """Take a copy of the model: what becomes of the user's own later is no concern of this node."""

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from suffice.domain import Domain, Variable
-from suffice.errors import OptionError, listing
+from suffice.errors import FileFormatError, OptionError, listing
 from suffice.models.bayesian.label_indexed import by_label
 from suffice.models.bayesian.nodes.contract import Node, NodeKind, NodeLearner, NodeOptions
-from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_kind import GLMKind, is_glm
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.linear_gaussian_batch import BatchLearner
@@ -24,6 +23,7 @@ from suffice.models.bayesian.nodes.noisy_or_learner import NoisyOrLearner, read_
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
 from suffice.models.bayesian.priors import linear_prior, noisy_or_prior, table_prior
+from suffice.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class TableKind(NodeKind):
     """P(node | parents) as a table: one row for each joint state of discrete parents."""
 
     kind: ClassVar[str] = TableNode.kind
+    node_class: ClassVar[type[Node]] = TableNode
     column: ClassVar[Literal["discrete", "real"]] = "discrete"
 
     def check(self, family: Domain) -> None:
@@ -56,6 +57,7 @@ class LinearGaussianKind(NodeKind):
     """A linear regression on the real parents, one for each joint state of the discrete parents."""
 
     kind: ClassVar[str] = LinearGaussianNode.kind
+    node_class: ClassVar[type[Node]] = LinearGaussianNode
     column: ClassVar[Literal["discrete", "real"]] = "real"
 
     def check(self, family: Domain) -> None:
@@ -115,6 +117,7 @@ class NoisyOr(NodeKind):
     active: Mapping[Any, Any] | None = None
 
     kind: ClassVar[str] = NoisyOrNode.kind
+    node_class: ClassVar[type[Node]] = NoisyOrNode
     column: ClassVar[Literal["discrete", "real"]] = "discrete"
 
     def __post_init__(self) -> None:
@@ -187,34 +190,41 @@ class NoisyOr(NodeKind):
 # The register
 # --------------------------------------------------------------------------------------------------------------------
 
-#: The kinds with the options they have by default, by name; and the classes of fitted nodes, as files name them.
-KINDS: dict[str, NodeKind] = {}
-NODES: dict[str, type[Node]] = {}
+#: The kinds with the options they have by default, by name.
+KINDS: Registry[NodeKind] = Registry("suffice.node_kinds", "a kind of node")
 
 
-def register(kind: NodeKind, node: type[Node]) -> None:
+def register(kind: NodeKind) -> None:
     """Let networks have another kind of node."""
-    KINDS[kind.kind] = kind
-    NODES[node.kind] = node
+    KINDS.register(kind.kind, lambda: kind)
 
 
-register(TableKind(), TableNode)
-register(LinearGaussianKind(), LinearGaussianNode)
-register(NoisyOr(), NoisyOrNode)
-register(GLMKind(), GLMNode)
+register(TableKind())
+register(LinearGaussianKind())
+register(NoisyOr())
+register(GLMKind())
+
+
+def read_node(plain: Mapping[str, Any]) -> Any:
+    """A fitted node from the plain data of a file, which name its kind."""
+    kind = KINDS.find(plain["kind"])
+    if kind is None:
+        raise FileFormatError(f"The file holds a node of the kind {plain['kind']!r}; known: {listing(KINDS.names())}.")
+    return kind.node_class.from_dict(plain)
 
 
 def read_kind(node: Hashable, given: object) -> NodeKind:
     """The kind that a user names: by its name, or as an object with options."""
-    if isinstance(given, str) and given in KINDS:
-        return KINDS[given]
+    kind = KINDS.find(given) if isinstance(given, str) else None
+    if kind is not None:
+        return kind
     if is_glm(given):
         return GLMKind(given)
-    if isinstance(given, NodeKind) and given.kind in KINDS:
+    if isinstance(given, NodeKind) and KINDS.find(given.kind) is not None:
         return given
     raise OptionError(
-        f"nodes[{node!r}] is {given!r}; expected one of {listing(KINDS)}, or a kind with options such as NoisyOr(...) "
-        "or GLM(family=...)."
+        f"nodes[{node!r}] is {given!r}; expected one of {listing(KINDS.names())}, or a kind with options such as "
+        "NoisyOr(...) or GLM(family=...)."
     )
 
 

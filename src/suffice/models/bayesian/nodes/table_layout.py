@@ -56,7 +56,7 @@ class TableLayout:
 
     `order` lists their numbers as they lie and `sizes` their numbers of cells; `taken` (cells,) are their cells in an
     array that has them by number; `row_of` (cells,) is the row of each cell, `first_rows` and `first_cells` (tables,)
-    where each table begins; `uniform` (cells,) is 1 / card.
+    where each table begins.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -67,7 +67,6 @@ class TableLayout:
     row_of: Places
     first_rows: Places
     first_cells: Places
-    uniform: Floats
 
     def flat(self, arrays: Sequence[NDArray[Any]]) -> Floats:
         """The cells of tables (..., card), given by number, as they lie."""
@@ -113,7 +112,6 @@ def layout_of(shapes: tuple[tuple[int, ...], ...]) -> TableLayout:
         row_of=np.repeat(np.arange(row), cards),
         first_rows=np.cumsum(rows) - rows,
         first_cells=np.cumsum(cells) - cells,
-        uniform=np.repeat(1.0 / cards, cards),
     )
 
 

@@ -17,6 +17,7 @@ from suffice.answers import CountTable
 from suffice.array_types import Codes, Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, listing
+from suffice.families.categoricals import Categoricals, Dirichlets
 from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.nodes.table_layout import (
@@ -91,9 +92,7 @@ class TableLearner(NodeLearner):
             alpha = self.prior.rows(codes, card) * np.ones((len(counts), 1))
             rows = self._posterior_rows(counts + alpha, domain)
             return TableNode(domain, rows, counts, default, codes, alpha, self.estimate)
-        total = counts.sum(axis=1, keepdims=True)
-        rows = np.broadcast_to(default, counts.shape).copy()  # Row by row in memory: a table is a view of its rows.
-        node = TableNode(domain, np.divide(counts, total, out=rows, where=total > 0), counts, default, codes)
+        node = TableNode(domain, _most_likely(counts, default), counts, default, codes)
         if self.unseen == "raise" and node.n_unseen:
             raise EstimateError(
                 f"{node.n_unseen} parent configurations of {node.name!r} never occur, so their row is undefined; the "
@@ -103,8 +102,6 @@ class TableLearner(NodeLearner):
 
     def _posterior_rows(self, alpha: Floats, domain: Domain) -> Floats:
         """Mean or mode of Dirichlet rows (k, card)."""
-        from suffice.families.categoricals import Dirichlets
-
         rows = Dirichlets(alpha).mean() if self.estimate == "mean" else Dirichlets(alpha).mode()
         if rows is None:
             raise EstimateError(
@@ -148,22 +145,23 @@ def _learned(
     nodes: list[Any] = [None] * len(domains)
     if learners[0].prior is not None:
         alpha = _pseudo_counts(learners, layout)
-        both = counts + alpha
-        rows = both / layout.sums_at(both)
         for group in layout.groups:
-            mine, seen, prior, default = *map(group.matrix, (rows, counts, alpha)), _uniform(group.card)
+            seen, prior, default = group.matrix(counts), group.matrix(alpha), _uniform(group.card)
+            mine = Dirichlets(seen + prior).mean()
             for number, own in group.members:
                 nodes[number] = TableNode(domains[number], mine[own], seen[own], default, None, prior[own], "mean")
         return nodes
-    undefined = learners[0].unseen == "nan"
-    total = layout.sums_at(counts)
-    rows = np.full(len(counts), np.nan) if undefined else layout.uniform.copy()
-    np.divide(counts, total, out=rows, where=total > 0)
     for group in layout.groups:
-        mine, seen, default = group.matrix(rows), group.matrix(counts), _uniform(group.card, undefined)
+        seen, default = group.matrix(counts), _uniform(group.card, learners[0].unseen == "nan")
+        mine = _most_likely(seen, default)
         for number, own in group.members:
             nodes[number] = TableNode(domains[number], mine[own], seen[own], default)
     return nodes
+
+
+def _most_likely(counts: Floats, default: Floats) -> Floats:
+    """Shares of the counts of each row, the default without any; row by row in memory, as a table is a view of them."""
+    return np.ascontiguousarray(Categoricals.most_likely(counts, before=default).probabilities)
 
 
 @lru_cache(maxsize=64)

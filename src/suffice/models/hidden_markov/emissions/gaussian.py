@@ -141,28 +141,22 @@ class GaussianEmission(Emission):
 
     def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
         """Means and covariances of the weighted steps (ddof 0), or the conjugate posterior's mode or mean."""
-        weight = statistics["weight"]
+        weight, averages, scatters = self._centred(statistics)
+        averages, scatters = averages + self.centre, (scatters + scatters.mT) / 2
+        if self.prior is not None:
+            cells = zip(weight, averages, scatters, strict=True)
+            points = [updated(self.prior, self.estimate, *cell) for cell in cells]
+            held = [self._held(covariance) for _, covariance in points]
+            return {"means": np.stack([mean for mean, _ in points]), "covariances": np.stack(held)}
         used = weight > UNUSED
-        means, covariances = parameters["means"].copy(), parameters["covariances"].copy()
-        scatters = np.zeros((self.size, self._d, self._d))
-        for distribution in range(self.size):
-            if not used[distribution] and self.prior is None:
-                continue
-            safe = max(float(weight[distribution]), np.finfo(np.float64).tiny)
-            average = statistics["sums"][distribution] / safe if used[distribution] else np.zeros(self._d)
-            scatter = statistics["products"][distribution] - safe * np.outer(average, average)
-            scatters[distribution] = (scatter + scatter.T) / 2
-            if self.prior is not None:
-                point = updated(
-                    self.prior, self.estimate, weight[distribution], average + self.centre, scatters[distribution]
-                )
-                means[distribution], covariances[distribution] = point[0], self._held(point[1])
-            else:
-                means[distribution] = average + self.centre
-                covariances[distribution] = self._held(self._shaped(scatters[distribution] / safe))
-        if self.shape == "tied" and used.any():
-            covariances[:] = self._held(scatters[used].sum(axis=0) / weight[used].sum())  # Each scatter is there once.
-        return {"means": means, "covariances": covariances}
+        best = MultivariateNormals.most_likely(weight, averages, scatters)
+        covariances = parameters["covariances"].copy()
+        if self.shape != "tied":
+            for distribution in np.flatnonzero(used):
+                covariances[distribution] = self._held(self._shaped(best.covariance[distribution]))
+        elif used.any():
+            covariances[:] = self._held(scatters[used].sum(axis=0) / weight[used].sum())
+        return {"means": np.where(used[:, None], best.mean, parameters["means"]), "covariances": covariances}
 
     def _shaped(self, covariance: Floats) -> Floats:
         if self.shape == "diagonal":

@@ -1,12 +1,13 @@
 """Which emission takes which distribution: one registry, open to those who write one of their own.
 
 A user says `emission=Normal()` or whatever else; the first kind that takes it builds the `Emission` of a fit. Kinds are
-asked from the latest registered to the first, so that a new one may also take over what another one took.
+asked from the latest registered to the first, so that a new one may also take over what another one took; then those
+that other packages offer as entry points of the group ``suffice.emissions``, for what nobody here takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.registry import Registry
 
 Columns = Sequence[NDArray[Any]]
 
@@ -79,15 +81,22 @@ class EmissionKind(Protocol):
         """The emission of some columns; `known` holds what an earlier fit had settled, see `Emission.describe`."""
 
 
-_KINDS: dict[str, EmissionKind] = {}
+_kinds: Registry[EmissionKind] = Registry("suffice.emissions", "a kind of emission")
 
 
 def register_emission(name: str, kind: EmissionKind) -> None:
     """Enter a kind of emission by name; one of the same name is replaced."""
-    _KINDS.pop(name, None)
-    _KINDS[name] = kind
+    if name in _kinds.own():
+        _kinds.remove(name)
+    _kinds.register(name, lambda: kind)
 
 
 def kind_for(distribution: Any, options: EmissionOptions, width: int) -> EmissionKind | None:
     """The kind that takes a distribution; None where none does."""
-    return next((kind for kind in reversed(_KINDS.values()) if kind.takes(distribution, options, width)), None)
+    return next((kind for kind in _asked() if kind.takes(distribution, options, width)), None)
+
+
+def _asked() -> Iterator[EmissionKind]:
+    own = _kinds.own()
+    yield from (_kinds[name] for name in reversed(own))
+    yield from (_kinds[name] for name in _kinds.names()[len(own) :])

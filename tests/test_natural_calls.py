@@ -1,0 +1,100 @@
+"""Calls that users make by habit mean what they think, or are refused: nothing is misread without a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import suffice as sf
+
+RNG = np.random.default_rng(20)
+TEXT = pd.DataFrame({"a": RNG.choice(list("xy"), 200), "b": RNG.choice(list("uv"), 200)})
+REALS = pd.DataFrame({"u": RNG.normal(size=200), "v": RNG.normal(size=200)})
+TARGET = RNG.integers(0, 5, 200)
+
+WITHOUT_TARGET: dict[str, tuple[Any, Any]] = {
+    "network": (lambda: sf.BayesianNetwork([("a", "b")]), TEXT),
+    "markov network": (lambda: sf.MarkovNetwork([("a", "b")]), TEXT),
+    "gaussian graph": (lambda: sf.GaussianGraph([("u", "v")]), REALS),
+    "normal": (sf.Normal, REALS["u"].to_numpy()),
+    "multivariate normal": (sf.MultivariateNormal, REALS),
+    "poisson": (sf.Poisson, TARGET),
+    "categorical": (sf.Categorical, TEXT["a"].to_numpy()),
+    "chain": (sf.MarkovChain, [["x", "y", "x"], ["y", "y"]]),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_TARGET)
+def test_a_second_argument_is_no_weight(name: str) -> None:
+    make, data = WITHOUT_TARGET[name]
+    plain = make().fit(data)
+    with pytest.warns(sf.SufficeWarning, match="y is not used.*sample_weight=") as caught:
+        given = make().fit(data, TARGET)
+    assert [one.filename for one in caught] == [__file__]
+    assert given.report_.weight == plain.report_.weight
+    assert given.log_likelihood_ == plain.log_likelihood_
+    with pytest.warns(sf.SufficeWarning, match="y is not used"):
+        assert given.score(data, TARGET) == plain.score(data)
+    with pytest.warns(sf.SufficeWarning, match="y is not used"):
+        make().partial_fit(data, TARGET)
+    with pytest.raises(TypeError):
+        plain.unlearn(data, TARGET)
+
+
+def test_stratified_folds_do_not_weigh_the_rows() -> None:
+    selection = pytest.importorskip("sklearn.model_selection")
+    folds = selection.KFold(3)
+    net = sf.BayesianNetwork([("a", "b")], prior=1.0)
+    plain = selection.cross_val_score(net, TEXT, cv=folds)
+    with pytest.warns(sf.SufficeWarning, match="y is not used"):
+        np.testing.assert_array_equal(selection.cross_val_score(net, TEXT, TARGET, cv=folds), plain)
+
+
+def test_an_option_that_is_written_to_is_set() -> None:
+    model = sf.MarkovNetwork([("a", "b")])
+    model.max_iter = 5
+    assert model.get_params()["max_iter"] == 5
+    assert model.max_iter == 5
+    fitted = sf.Normal().fit([1.0, 2.0, 4.0])
+    fitted.estimate = "map"
+    assert fitted.mean_ == 7 / 3
+
+
+COUNTS = np.array([[10, 20], [30, 5]])
+
+
+def test_an_array_that_could_be_a_two_way_table_is_refused_with_both_spellings() -> None:
+    names = ["exposed", "case"]
+    independent = sf.MarkovNetwork(names)
+    with pytest.raises(sf.DataError, match=r"2 x 2 whole numbers could be the table.*fit\(table=array.*rows as fit\("):
+        independent.clone().fit(COUNTS, columns=names)
+    fitted = independent.clone().fit(table=COUNTS, columns=names)
+    # Pearson and likelihood-ratio statistics of the 2 x 2 table by hand.
+    expected = np.outer(COUNTS.sum(1), COUNTS.sum(0)) / COUNTS.sum()
+    np.testing.assert_allclose(fitted.deviance_, 2 * (COUNTS * np.log(COUNTS / expected)).sum(), rtol=1e-12)
+    assert fitted.p_value_ < 1e-4
+    rows = independent.clone().fit({"exposed": COUNTS[:, 0], "case": COUNTS[:, 1]})
+    assert rows.states("exposed") == (10, 30)
+    # The order of the names says which axis is which; without names the variables are taken in their order.
+    turned = sf.MarkovNetwork([("exposed", "case")]).fit(table=COUNTS.T, columns=["case", "exposed"])
+    np.testing.assert_allclose(turned.marginal(("exposed", "case")).values, COUNTS / COUNTS.sum(), rtol=1e-14)
+    assert independent.clone().fit(table=COUNTS).deviance_ == fitted.deviance_
+
+
+def test_rows_that_cannot_be_a_table_are_read_as_rows() -> None:
+    codes = RNG.integers(0, 2, (200, 2))
+    assert sf.MarkovNetwork(["a", "b"]).fit(codes, columns=["a", "b"]).report_.rows == 200
+    declared = sf.MarkovNetwork(["a", "b"], states={"a": [0, 1], "b": [0, 1]})
+    assert declared.fit(codes[:5], columns=["a", "b"]).report_.rows == 5
+
+
+def test_a_table_and_rows_are_not_given_together() -> None:
+    with pytest.raises(sf.DataError, match="one of them alone"):
+        sf.MarkovNetwork(["a", "b"]).fit(COUNTS, table=COUNTS)
+    with pytest.raises(sf.DataError, match="one of them alone"):
+        sf.MarkovNetwork(["a", "b"]).fit()
+    with pytest.raises(sf.DataError, match="table= is a str without counts"):
+        sf.MarkovNetwork(["a", "b"]).fit(table="rows.csv")
