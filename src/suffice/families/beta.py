@@ -23,9 +23,10 @@ from suffice.families.base import (
     never_in,
     only_variable,
 )
-from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential_family import ExponentialFamily, answered_by
+from suffice.families.conjugate import ConjugatePrior
+from suffice.families.exponential_family import answered_by
 from suffice.families.moments import read_sums
+from suffice.families.scalar import ScalarFamily, ScalarMember
 from suffice.families.shares import ShareMember
 from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Counts, Statistic, Summary, Sums
@@ -34,7 +35,7 @@ from suffice.statistics import Counts, Statistic, Summary, Sums
 ROUNDING = 1e-9
 
 
-class BetaMember(ShareMember):
+class BetaMember(ShareMember, ScalarMember):
     """The beta distribution, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``."""
 
     parameter_names = ("alpha", "beta")
@@ -176,13 +177,8 @@ class BetaMember(ShareMember):
         """That of a Dirichlet distribution of two parts."""
         return simplex.below_mode(self._usual(None), np.array([point, 1 - point]))
 
-    def intervals(self, level: float = 0.95) -> Any:
-        """The central interval."""
-        low, high = self.quantile(tails(level))
-        return float(low), float(high)
 
-
-class Beta(ExponentialFamily, ConjugatePrior):
+class Beta(ScalarFamily, ConjugatePrior):
     """The beta distribution, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``.
 
     As a prior of a probability, `alpha` counts successes and `beta` failures: the posterior mean is
@@ -209,17 +205,8 @@ class Beta(ExponentialFamily, ConjugatePrior):
         **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
-        super().__init__(
-            alpha=alpha,
-            beta=beta,
-            **run,
-        )
+        super().__init__(alpha=alpha, beta=beta, **run)
 
-    variance = answered_by(BetaMember.variance)
-    cdf = answered_by(BetaMember.cdf)
-    quantile = answered_by(BetaMember.quantile)
-    mean = answered_by(BetaMember.mean)
-    mode = answered_by(BetaMember.mode)
     stationarity = answered_by(BetaMember.stationarity)
     below_mode = answered_by(BetaMember.below_mode)
     intervals = answered_by(BetaMember.intervals)
