@@ -13,10 +13,11 @@ from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
-from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential_family import ExponentialFamily, answered_by
+from suffice.families.conjugate import ConjugatePrior
+from suffice.families.exponential_family import answered_by
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest, rest_slope
 from suffice.families.moments import read_sums
+from suffice.families.scalar import ScalarFamily
 from suffice.families.shape_family import ShapeMember
 from suffice.statistics import Statistic, Summary, Sums
 
@@ -160,13 +161,8 @@ class GammaMember(ShapeMember):
             return float(self.rate_ * point) if excess == 0 else None
         return float(excess * ratio_excess(self.rate_ * point, excess))
 
-    def intervals(self, level: float = 0.95) -> Any:
-        """The central interval."""
-        low, high = self.quantile(tails(level))
-        return float(low), float(high)
 
-
-class Gamma(ExponentialFamily, ConjugatePrior):
+class Gamma(ScalarFamily, ConjugatePrior):
     """The gamma distribution, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0.
 
     As a distribution of data both parameters are fitted, by Newton; with `shape` given, `fit` takes it as known and the
@@ -197,19 +193,8 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
-        super().__init__(
-            shape=shape,
-            rate=rate,
-            prior=prior,
-            estimate=estimate,
-            **run,
-        )
+        super().__init__(shape=shape, rate=rate, prior=prior, estimate=estimate, **run)
 
-    variance = answered_by(GammaMember.variance)
-    cdf = answered_by(GammaMember.cdf)
-    quantile = answered_by(GammaMember.quantile)
-    mean = answered_by(GammaMember.mean)
-    mode = answered_by(GammaMember.mode)
     stationarity = answered_by(GammaMember.stationarity)
     below_mode = answered_by(GammaMember.below_mode)
     intervals = answered_by(GammaMember.intervals)

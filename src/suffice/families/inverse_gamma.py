@@ -12,8 +12,8 @@ from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator
-from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, rest, rest_slope
+from suffice.families.scalar import ScalarFamily
 from suffice.families.shape_family import ShapeMember
 from suffice.statistics import Statistic, Summary, Sums
 
@@ -110,7 +110,7 @@ class InverseGammaMember(ShapeMember):
             )
 
 
-class InverseGamma(ExponentialFamily):
+class InverseGamma(ScalarFamily):
     """The inverse-gamma distribution, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0.
 
     It is the distribution of 1 / y where y is gamma with this shape and with rate `scale`. Its mode is ``scale / (shape
@@ -135,14 +135,4 @@ class InverseGamma(ExponentialFamily):
         **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
-        super().__init__(
-            shape=shape,
-            scale=scale,
-            **run,
-        )
-
-    variance = answered_by(InverseGammaMember.variance)
-    cdf = answered_by(InverseGammaMember.cdf)
-    quantile = answered_by(InverseGammaMember.quantile)
-    mean = answered_by(InverseGammaMember.mean)
-    mode = answered_by(InverseGammaMember.mode)
+        super().__init__(shape=shape, scale=scale, **run)
