@@ -40,7 +40,8 @@ class GraphCRF(ConditionalField):
             pseudo-likelihood and predicts by loopy belief propagation; "exact" raises instead; "pseudo-likelihood" and
             "loopy" use these for every graph; "gibbs" fits wide graphs by stochastic ascent with Gibbs sampling, and
             samples their marginals. With solver="auto" and no `step_size` its steps are scaled by the examples, adapt,
-            and end when the slope is small beside what the examples can tell; `max_iter` counts updates.
+            and end when the slope is small beside what the examples can tell; `max_iter` counts updates. Or the name of
+            a registered engine (`extend.register_engine`), which takes every graph that has edges, one after another.
         max_cells: most cells of the tables of one junction tree.
         max_iter: most iterations; of a stochastic solver: passes over the examples.
         tolerance: on the norm of the gradient divided by that of the weights (at least 1).
