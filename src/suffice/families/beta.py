@@ -13,7 +13,6 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
 from suffice.families.base import (
-    RunOptions,
     Seed,
     as_floats,
     as_numbers,
@@ -29,6 +28,7 @@ from suffice.families.moments import read_sums
 from suffice.families.scalar import ScalarFamily, ScalarMember
 from suffice.families.shares import ShareMember
 from suffice.fitting.control import Control, Outcome
+from suffice.options import NewtonOptions
 from suffice.statistics import Counts, Statistic, Summary, Sums
 
 #: What x and 1 - x may miss a sum of one by, in means of logarithms.
@@ -188,8 +188,7 @@ class Beta(ScalarFamily, ConjugatePrior):
     Args:
         alpha: weight of the logarithm of x, above 0.
         beta: weight of the logarithm of 1 - x, above 0.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
+        run: see `NewtonOptions`.
 
     >>> posterior = Beta(1, 1).posterior([7, 3])
     >>> posterior.alpha_, posterior.beta_, round(posterior.mean(), 4)
@@ -202,7 +201,7 @@ class Beta(ScalarFamily, ConjugatePrior):
         self,
         alpha: float | None = None,
         beta: float | None = None,
-        **run: Unpack[RunOptions],
+        **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
         super().__init__(alpha=alpha, beta=beta, **run)

@@ -13,7 +13,6 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
 from suffice.families.base import (
-    RunOptions,
     Seed,
     are_shapes,
     as_floats,
@@ -28,6 +27,7 @@ from suffice.families.moments import read_moments, read_sums
 from suffice.families.shares import ShareMember
 from suffice.families.vectors import VectorFamily, VectorMember
 from suffice.fitting.control import Control, Outcome
+from suffice.options import NewtonOptions
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
 
 #: Rows of proportions may miss a sum of one by this much (rounding of the data).
@@ -197,8 +197,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     Args:
         alpha: one positive number for each part, or one number for all.
         columns: names of the columns of proportions, in the order of alpha; those of the data unless said.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
+        run: see `NewtonOptions`.
 
     >>> Dirichlet([1, 2, 3]).posterior([5, 0, 2]).alpha_
     array([6., 2., 5.])
@@ -211,7 +210,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         alpha: ArrayLike | None = None,
         *,
         columns: Iterable[Hashable] | None = None,
-        **run: Unpack[RunOptions],
+        **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
         super().__init__(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator, only_variable
+from suffice.families.base import Seed, as_numbers, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
 from suffice.families.conjugate import ConjugatePrior
 from suffice.families.exponential_family import answered_by
@@ -19,6 +19,7 @@ from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest
 from suffice.families.moments import read_sums
 from suffice.families.scalar import ScalarFamily
 from suffice.families.shape_family import ShapeMember
+from suffice.options import NewtonOptions
 from suffice.statistics import Statistic, Summary, Sums
 
 
@@ -174,8 +175,7 @@ class Gamma(ScalarFamily, ConjugatePrior):
         rate: one over the scale, when given.
         prior: with a known shape, a `Gamma` on the rate.
         estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
+        run: see `NewtonOptions`.
 
     >>> Gamma(shape=3, rate=2).mean()
     1.5
@@ -190,7 +190,7 @@ class Gamma(ScalarFamily, ConjugatePrior):
         *,
         prior: Any = None,
         estimate: str | None = None,
-        **run: Unpack[RunOptions],
+        **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
         super().__init__(shape=shape, rate=rate, prior=prior, estimate=estimate, **run)
