@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from suffice.models.chain_crf.fitted import ChainCRFFitted
 from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
-from suffice.options import own_options
+from suffice.options import RunOptions, own_options
 
 
 class ChainCRF(ConditionalField):
@@ -53,10 +53,8 @@ class ChainCRF(ConditionalField):
         warm_start: start from the weights of the last fit.
         random_state: seed of stochastic solvers.
         threads: None is one for each core.
-        max_seconds: most seconds.
-        progress: show a bar.
-        callback: called with the state after each iteration; True stops the fit.
         checkpoint: file from which an interrupted fit goes on; for solvers that are not stochastic.
+        run: see `RunOptions`.
 
     >>> from suffice import Normal
     >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "dogs"}, {"word": "bark"}]]
@@ -93,10 +91,7 @@ class ChainCRF(ConditionalField):
         warm_start: bool = False,
         random_state: Any = 0,
         threads: int | None = None,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: Any = None,
+        **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
         super().__init__(**own_options(locals()))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, Ints
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
-from suffice.fitting.control import Control, Outcome, State
+from suffice.fitting.control import LIMITS, Control, Outcome, State
 from suffice.models.conditional_field.certificate import SlopeByChains, certify
 from suffice.models.conditional_field.decoding import Examples
 from suffice.models.conditional_field.existence import (
@@ -43,8 +43,6 @@ from suffice.models.conditional_field.priors import WeightPenalties, read_prior
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan
 
-#: Options that do not change what is fitted.
-LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
 #: The mean log-likelihood of a validation set, as a function of the weights.
 Watch = Callable[[Floats], float]
 
