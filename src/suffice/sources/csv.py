@@ -27,7 +27,7 @@ from suffice.sources import base
 from suffice.sources.arrow import ArrowColumn
 from suffice.sources.base import Answer, Batch, Progress
 from suffice.sources.columns import Coded
-from suffice.sources.files import reading
+from suffice.sources.files import opened, reading
 from suffice.sources.stream import Chunk, StreamSource
 from suffice.sources.texts import (
     MISFIT,
@@ -214,7 +214,7 @@ def _open(path: str, types: Mapping[Hashable, Any] | None) -> Any:
         strings_can_be_null=False,
     )
     return csv.open_csv(
-        path,
+        opened(path),
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=options,

@@ -14,7 +14,7 @@ from suffice.sources import base, stream
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.arrow import category, kind_of
 from suffice.sources.columns import Column
-from suffice.sources.files import reading
+from suffice.sources.files import opened, reading
 from suffice.sources.stream import Chunk, StreamSource, arrow_chunks, chunk_rows
 
 
@@ -130,7 +130,7 @@ def _open(path: str, texts: Sequence[Hashable] = ()) -> Any:
 
     with reading(path):
         # Buffering ahead, the default of pyarrow, keeps the bytes of the whole file.
-        return pq.ParquetFile(path, read_dictionary=list(texts), pre_buffer=False)
+        return pq.ParquetFile(opened(path), read_dictionary=list(texts), pre_buffer=False)
 
 
 def _batches(path: str, names: Sequence[Hashable], rows: int) -> Iterator[Any]:

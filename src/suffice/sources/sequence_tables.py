@@ -20,7 +20,7 @@ from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.sources.arrays import array_column
 from suffice.sources.base import Source
 from suffice.sources.columns import Coded, Column, with_whole_labels
-from suffice.sources.files import format_of
+from suffice.sources.files import are_paths, format_of
 from suffice.sources.grouping import check_group, concatenated, sequence_rows, values_of
 from suffice.sources.opening import open_source
 
@@ -28,8 +28,8 @@ from suffice.sources.opening import open_source
 def is_table(data: object) -> bool:
     """Whether the data are a table with named columns, or the path of one."""
     if isinstance(data, str | os.PathLike):
-        return format_of(os.fspath(data)) is not None
-    return has_names(data)
+        return format_of(os.fspath(data)) is not None or os.path.isdir(data)
+    return has_names(data) or (isinstance(data, list | tuple) and are_paths(data))
 
 
 def has_names(data: object) -> bool:
@@ -43,7 +43,7 @@ def has_names(data: object) -> bool:
     # By the type: the columns of a lazy frame cost a query.
     kind = type(data)
     columns = hasattr(kind, "columns") or "columns" in getattr(data, "__dict__", ())
-    return columns or (hasattr(kind, "schema") and hasattr(kind, "column"))
+    return columns or (hasattr(kind, "schema") and (hasattr(kind, "column") or hasattr(kind, "to_batches")))
 
 
 def table_columns(data: object) -> list[Hashable]:

@@ -17,7 +17,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError
 from suffice.sources.arrow import ArrowColumn, category, kind_of, variable_of
 from suffice.sources.assembly import assemble
-from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
+from suffice.sources.base import Batch, Layout, Piece, Progress, Source, by_kind
 from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
 from suffice.sources.held import Settled
 from suffice.sources.reduction import map_in_order
@@ -254,7 +254,7 @@ class ArrowStream(StreamSource):
 
 
 class ReaderSource(ArrowStream):
-    """A record batch reader: it can be read once."""
+    """A record batch reader: it can be read once, unless its rows are settled, which keeps them in a scratch folder."""
 
     one_pass = True
 
@@ -273,6 +273,28 @@ class ReaderSource(ArrowStream):
         if not self._seen:
             self._seen = [batch for _, batch in zip(range(1), self._reader, strict=False)]
         return self._seen[0] if self._seen else None
+
+    def settle(self, domain: Domain, *, threads: int | None = None, progress: Progress | None = None) -> Settled:
+        """As for any source; the rows are written to a scratch folder, from where they can be read again."""
+        if self.one_pass:
+            self._write()
+        return super().settle(domain, threads=threads, progress=progress)
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        self._scratch = Scratch()
+        path = str(self._scratch.folder / "rows.arrow")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, self._schema) as writer:
+            for batch in self._remaining(self._schema.names):
+                writer.write_batch(batch)
+
+        def read(names: Sequence[Hashable]) -> Iterator[Any]:
+            with pa.OSFile(path) as file, pa.ipc.open_stream(file) as reader:
+                for batch in reader:
+                    yield batch.select(list(names))
+
+        self._read, self.one_pass = read, False
 
     def _remaining(self, names: Sequence[Hashable]) -> Iterator[Any]:
         if self._spent:
