@@ -9,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.checks import byte_count
-from suffice.errors import DataError, OptionError
+from suffice.errors import DataError, OptionError, UnknownStateError
 from suffice.sources import Source, open_source, scratch, stream
 from suffice.sources.base import Batch
 from suffice.sources.held import Settled
@@ -116,6 +117,35 @@ def test_written_and_prepared_again_are_in_memory_to_the_bit(
         for _ in range(2):
             assert np.array_equal(held.sum(PARAMETERS), kept)
             assert np.array_equal(held.sum(PARAMETERS, shards=chosen), some)
+
+
+@dataclass(frozen=True)
+class Refusing:
+    """Refuses a value, as a model does."""
+
+    def prepare(self, batch: Batch) -> Counter[str]:
+        wrong = np.flatnonzero(batch.reals[0] > 100)
+        if len(wrong):
+            raise UnknownStateError(f"no such value (row {batch.number(int(wrong[0]))})")
+        return Counter()
+
+    def evaluate(self, prepared: Counter[str], parameters: None) -> int:
+        return 0
+
+
+def test_errors_of_the_work_name_the_row_and_the_file(path: str) -> None:
+    frame().assign(u=np.where(np.arange(ROWS) == 3210, 1e3, 0.0)).to_parquet(path, row_group_size=500)
+    source, settled = opened(path)
+    for call in (
+        lambda: source.hold(Refusing(), settled),
+        lambda: source.reduce(Refusing().prepare, settled.domain),
+        lambda: list(source.map(Refusing().prepare, settled.domain)),
+    ):
+        with pytest.raises(UnknownStateError, match=r"row 3210") as caught:
+            call()
+        assert caught.value.__notes__ == [f"Read from {path}."]
+    with pytest.raises(UnknownStateError, match=r"row 3210"):
+        source.hold(Refusing(), settled, group="v")
 
 
 def test_progress_counts_rows(path: str) -> None:

@@ -51,7 +51,7 @@ class Batch:
     read once they are the states seen so far. `complete` says that no code is a missing value; where it is false, that
     is not known yet. Where rows are the steps of sequences, whole ones one after the other, `offsets` (sequences + 1,)
     says where each begins, and the end; `raw` holds columns that are not to be coded, as Arrow arrays. `numbers`
-    (rows,) are the numbers of the rows where they do not count up from `start`.
+    (rows,) are the numbers of the rows where they do not count up from `start`. `note` says where they were read from.
     """
 
     domain: Domain
@@ -66,6 +66,7 @@ class Batch:
     offsets: Ints | None = None
     raw: Mapping[Hashable, Any] = field(default_factory=dict)
     numbers: Ints | None = None
+    note: str = ""
 
     def number(self, row: int) -> int:
         """The number that a row of this batch has in the table, for messages."""

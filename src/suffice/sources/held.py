@@ -19,7 +19,7 @@ import numpy as np
 
 from suffice.domain import Domain
 from suffice.errors import DataError
-from suffice.sources.reduction import add_answers, map_in_order
+from suffice.sources.reduction import add_answers, map_in_order, naming
 from suffice.sources.scratch import Scratch, append, free_memory, read_all, size_of
 
 if TYPE_CHECKING:
@@ -205,7 +205,8 @@ class HeldLocal(Held[Prepared]):
                 "The data have changed since their states were found: there are states that were not there before. "
                 "Read the data once they are no longer written to."
             )
-        return self.work.prepare(batch), batch.rows
+        with naming(batch.note):
+            return self.work.prepare(batch), batch.rows
 
     def _kept(self, prepared: Prepared) -> Callable[[], Prepared] | None:
         """A shard in memory, in a file, or nowhere."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -20,7 +19,7 @@ from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Layout, Piece, Progress, Source, by_kind
 from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
 from suffice.sources.held import Settled
-from suffice.sources.reduction import map_in_order
+from suffice.sources.reduction import map_in_order, naming
 from suffice.sources.scratch import Scratch
 from suffice.sources.shards import MOST_PARTS, Steps, grouped_shards, joined, shard_rows
 from suffice.sources.states import Growing, Translation
@@ -48,17 +47,6 @@ class Chunk:
     columns: Mapping[Hashable, Column]
     rows: int
     note: str = ""
-
-
-@contextmanager
-def naming(chunk: Chunk) -> Iterator[None]:
-    """Let an error say where its row was read from."""
-    try:
-        yield
-    except DataError as error:
-        if chunk.note:
-            error.add_note(f"Read from {chunk.note}.")
-        raise
 
 
 class StreamSource(Source):
@@ -173,7 +161,7 @@ class StreamSource(Source):
 
     def _chunk_steps(self, chunk: Chunk, domain: Domain, layout: Layout, growing: Growing, start: int) -> Steps:
         batch = self._with_raw(chunk, layout, self._batch(chunk, domain, growing, start))
-        with naming(chunk):
+        with naming(chunk.note):
             steps = Steps.read(batch, chunk.columns, layout)
         if layout.group in self.integer_columns and steps.group is not None:
             return replace(steps, group=with_whole_labels(steps.group))
@@ -181,12 +169,12 @@ class StreamSource(Source):
 
     @staticmethod
     def _with_raw(chunk: Chunk, layout: Layout, batch: Batch) -> Batch:
-        with naming(chunk):
+        with naming(chunk.note):
             return replace(batch, raw={name: chunk.columns[name].arrow() for name in layout.raw})
 
     def _batch(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
-        with naming(chunk):
-            return self._coded(chunk, domain, growing, start)
+        with naming(chunk.note):
+            return replace(self._coded(chunk, domain, growing, start), note=chunk.note)
 
     def _coded(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
         discrete, _ = by_kind(domain)
