@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from suffice.domain import Domain, Variable
 from suffice.errors import MissingColumnError, require
+from suffice.sources.arrays import NumberColumn
 from suffice.sources.base import Piece
 from suffice.sources.columns import Column
 from suffice.sources.frames import pandas_column
@@ -57,6 +58,10 @@ class DaskSource(PartitionedSource):
         if str(meta.dtype) == "category" and not self._frame[name].cat.known:
             return Variable(name, "discrete")
         return pandas_column(name, meta).infer()
+
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the type of pandas."""
+        return isinstance(pandas_column(name, self._frame._meta[name]), NumberColumn)
 
     def _partitions(self, domain: Domain) -> list[Any]:
         partitions: list[Any] = self._frame[list(self._with_weights(domain))].to_delayed()

@@ -39,6 +39,10 @@ FEW_ANSWERS = 64
 BRANCHES = 8
 
 
+#: Types of numbers and truth values, by name.
+_NUMBERS = frozenset({"boolean", "byte", "short", "integer", "long", "float", "double", "decimal"})
+
+
 class SparkSource(PartitionedSource):
     """A Spark DataFrame."""
 
@@ -61,6 +65,10 @@ class SparkSource(PartitionedSource):
     def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """None: the types of Spark have whole numbers with missing values."""
         return frozenset()
+
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the type of Spark."""
+        return self._frame.schema[name].dataType.typeName() in _NUMBERS
 
     def _chosen(self, domain: Domain) -> Any:
         return self._frame.select(*("`" + str(name).replace("`", "``") + "`" for name in self._with_weights(domain)))
