@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from suffice.domain import Domain, Variable
 from suffice.errors import MissingColumnError, require
-from suffice.sources.arrays import NumberColumn
 from suffice.sources.base import Piece
 from suffice.sources.columns import Column
 from suffice.sources.frames import pandas_column
@@ -53,15 +52,15 @@ class DaskSource(PartitionedSource):
         """Keep the frame."""
         super().__init__(frame, frame.columns.tolist())
 
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the type of pandas."""
+        return getattr(self._frame._meta[name].dtype, "kind", "O") in "biuf"
+
     def _infer(self, name: Hashable) -> Variable:
         meta = self._frame._meta[name]
         if str(meta.dtype) == "category" and not self._frame[name].cat.known:
             return Variable(name, "discrete")
         return pandas_column(name, meta).infer()
-
-    def holds_numbers(self, name: Hashable) -> bool:
-        """By the type of pandas."""
-        return isinstance(pandas_column(name, self._frame._meta[name]), NumberColumn)
 
     def _partitions(self, domain: Domain) -> list[Any]:
         partitions: list[Any] = self._frame[list(self._with_weights(domain))].to_delayed()

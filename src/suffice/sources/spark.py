@@ -56,6 +56,10 @@ class SparkSource(PartitionedSource):
             raise DataError("This Spark DataFrame is a stream without an end; give a table.")
         super().__init__(frame, frame.columns)
 
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the type of Spark."""
+        return self._frame.schema[name].dataType.typeName() in _NUMBERS
+
     def _infer(self, name: Hashable) -> Variable:
         if self._frame.schema[name].dataType.typeName() == "timestamp":  # Its Arrow type would need a time zone.
             return Variable(name, "discrete")
@@ -65,10 +69,6 @@ class SparkSource(PartitionedSource):
     def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """None: the types of Spark have whole numbers with missing values."""
         return frozenset()
-
-    def holds_numbers(self, name: Hashable) -> bool:
-        """By the type of Spark."""
-        return self._frame.schema[name].dataType.typeName() in _NUMBERS
 
     def _chosen(self, domain: Domain) -> Any:
         return self._frame.select(*("`" + str(name).replace("`", "``") + "`" for name in self._with_weights(domain)))
