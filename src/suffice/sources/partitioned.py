@@ -15,6 +15,7 @@ from suffice.sources.columns import Column
 class PartitionedSource(Source):
     """A frame of another library that maps a task over its partitions; states are found partition by partition."""
 
+    residence = "elsewhere"
     #: Why rows and an array of weights cannot be brought together.
     _unmatched: ClassVar[str]
 
