@@ -50,7 +50,7 @@ def summarize(
         raise DataError("The data are a Summary already. Fit it, or add it to others.")
     if isinstance(questions, SummaryEstimator):
         given = Inputs(data, {"sample_weight": sample_weight, "columns": columns})
-        return questions._task().read(given, None, "fit").statistics
+        return questions._task().read(given, None, "join").statistics
     asked = (questions,) if isinstance(questions, Statistic) else tuple(questions)
     if isinstance(questions, str) or not all(isinstance(question, Statistic) for question in asked):
         raise OptionError(

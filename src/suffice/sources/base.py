@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -119,6 +119,8 @@ class Source(ABC):
     unordered: str = ""
     #: Whether the rows can be read only once.
     one_pass = False
+    #: Where the rows are: in the memory of this process, where it reads them again and again, or on other machines.
+    residence: ClassVar[Literal["memory", "read", "elsewhere"]] = "read"
 
     def __init__(self, columns: Iterable[Hashable]) -> None:
         """Keep the names; they must differ."""

@@ -30,6 +30,8 @@ from suffice.sources.weights import check_length, check_weights
 class MemorySource(Source):
     """A table whose columns are at hand; `column` makes the column of a name when it is first needed."""
 
+    residence = "memory"
+
     def __init__(self, names: Sequence[Hashable], column: Callable[[Hashable], Column], rows: int) -> None:
         """Keep the names and how to get a column."""
         super().__init__(names)

@@ -47,6 +47,11 @@ class Expected(Generic[S]):
     log_likelihood: float
     statistics: S
 
+    def __add__(self, other: Expected[S]) -> Expected[S]:
+        """Of both sets of rows."""
+        both: Any = self.statistics
+        return Expected(self.log_likelihood + other.log_likelihood, both + other.statistics)
+
 
 @dataclass(frozen=True)
 class Starts:

@@ -25,7 +25,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "collinear": ("raise", "drop"),
 }
 #: Options that do not change what is fitted.
-ANY_TIME = LIMITS | {"start", "memory_limit"}
+ANY_TIME = LIMITS | {"start"}
 
 
 @dataclass(frozen=True, eq=False)
