@@ -35,6 +35,7 @@ __all__ = [
     "is_table",
     "open_sequences",
     "table_columns",
+    "translated",
 ]
 
 #: What is known of the steps: an array (steps, ...), a tuple of such arrays, or anything that an index of steps cuts.
@@ -308,10 +309,10 @@ def code_states(
     if values.dtype.kind == "f" and holds_whole_numbers(column):
         coded = with_whole_labels(coded)
     settled = resolve_states(variable, coded)
-    return _translated(settled, coded), settled.states
+    return translated(settled, coded), settled.states
 
 
-def _translated(variable: Variable, coded: Coded) -> NDArray[np.int32]:
+def translated(variable: Variable, coded: Coded) -> NDArray[np.int32]:
     """Codes among the states of the variable; -1 for a missing value."""
     table = np.append(places(variable, coded.labels), -1).astype(np.int32)
     return table[coded.indices]

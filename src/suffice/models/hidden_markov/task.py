@@ -31,7 +31,8 @@ from suffice.models.hidden_markov.input import (
 )
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Statistics
-from suffice.models.hidden_markov.start import Start, known_counts
+from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains
+from suffice.models.hidden_markov.start import Start, before_counts
 from suffice.sources.sequences import SequenceForm, Sequences
 
 States = tuple[Hashable, ...]
@@ -55,7 +56,8 @@ class HiddenMarkovTask:
         """As `start`; start values and known states that exclude one another are an error."""
         start = self.start(data)
         start.learner.check_start(data.states)
-        start.learner.structure.check_labels(data.observed, data.emission, data.states)
+        if data.observed.labels is not None:
+            data.chains.sum(None, by=CheckLabels(start.learner.structure, data.states))
         return start
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -109,7 +111,8 @@ class HiddenMarkovTask:
         closed = not hidden and emission.in_closed_form(observed.values)
         if not hidden and not closed and known is None:
             emission = built(hidden=True)
-        data = HiddenSequences(observed, emission, states, names)
+        chains = HeldChains.here(observed, emission, self.options["threads"])
+        data = HiddenSequences(chains, observed, emission, states, names)
         if closed:
             return self._counted(data)
         if known is not None:
@@ -132,10 +135,12 @@ class HiddenMarkovTask:
         observed = opened.sequences.reading(values, sample_weight=weights, labels=labels)
         expectation = ChainExpectation(observed, known.emission, self.options["threads"])
         check_possible(expectation.log_likelihoods(known.parameters))
-        return HiddenSequences(observed, known.emission, known.states, known.columns)
+        chains = HeldChains.here(observed, known.emission, self.options["threads"])
+        return HiddenSequences(chains, observed, known.emission, known.states, known.columns)
 
     def _counted(self, data: HiddenSequences) -> KnownSequences:
-        statistics, before = known_counts(self.checked_start(data), generator(self.options["random_state"]))
+        before = before_counts(self.checked_start(data), generator(self.options["random_state"]))
+        statistics = data.chains.counted(before)
         return KnownSequences(statistics, before, data.emission, data.states, data.columns, data.rows)
 
     # -- problems ----------------------------------------------------------------------------------------------------
