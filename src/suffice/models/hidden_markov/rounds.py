@@ -52,7 +52,7 @@ class ChainWork:
         if self.names is not None:
             keys: Any = batch.raw[self.names].take(first)
         else:
-            keys = batch.start + first
+            keys = batch.start + first if batch.numbers is None else batch.numbers[first]
         return ChainExpectation(Sequences(values, batch.offsets, labels=labels), self.emission, 1, keys)
 
     def evaluate(self, prepared: ChainExpectation, parameters: ChainParameters) -> Statistics:
