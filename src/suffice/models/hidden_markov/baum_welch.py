@@ -186,7 +186,7 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
             gap=step,
             matched=partial(held.matched, fitted),
             kept=held,
-            notes=notes,
+            notes=(*notes, *self.chains.notes),
         )
 
     def identity(self) -> Iterable[Any]:

@@ -40,6 +40,13 @@ class ChainExpectation:
         """Copies and pickles come without the memory of threads."""
         return type(self), (self.observed, self.emission, self.threads, self.keys)
 
+    def called(self, number: int) -> str:
+        """A sequence in words: by its number in memory, else by its name or its first row."""
+        if self.keys is None:
+            return f"Sequence {number}"
+        key = self.keys[number]
+        return f"The sequence of row {int(key)}" if isinstance(key, np.integer) else f"The sequence {key.as_py()!r}"
+
     @cached_property
     def _blocks(self) -> list[tuple[int, int]]:
         return blocks(self.observed.offsets, self.emission.size)

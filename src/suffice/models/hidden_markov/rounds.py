@@ -95,6 +95,14 @@ class HeldChains:
         held = HeldHere(ChainWork(emission), [ChainExpectation(observed, emission, threads)])
         return cls(held, observed.n_steps, observed.weight)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the sequences stayed and how often they were asked, for the report; nothing of those in memory."""
+        held = self.held
+        if isinstance(held, HeldHere):
+            return ()
+        return (f"the sequences stayed {held.location}, in {held.shards} shards, and were asked {held.rounds} times",)
+
     def sum(self, parameters: Any, by: Callable[[ChainExpectation, Any], Any] | None = None) -> Any:
         """One round."""
         return self.held.sum(parameters, by)
@@ -163,7 +171,7 @@ class CheckLabels:
 
     def __call__(self, prepared: ChainExpectation, parameters: object) -> int:
         """Of one shard."""
-        self.structure.check_labels(prepared.observed, prepared.emission, self.states)
+        self.structure.check_labels(prepared.observed, prepared.emission, self.states, prepared.called)
         return 0
 
 

@@ -31,8 +31,9 @@ from suffice.models.hidden_markov.input import (
 )
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Statistics
-from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains
-from suffice.models.hidden_markov.start import Start, before_counts
+from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains, open_steps
+from suffice.models.hidden_markov.start import SAMPLE, Start, before_counts
+from suffice.models.hidden_markov.tables import SequenceTable
 from suffice.sources.sequences import SequenceForm, Sequences
 
 States = tuple[Hashable, ...]
@@ -72,6 +73,11 @@ class HiddenMarkovTask:
         form: SequenceForm = given["form"] or SequenceForm()
         if known is not None:
             form = known.form_of(given.data, form)
+        if known is None and given["sample_weight"] is None:
+            table = SequenceTable.of(given.data, form, given["states"], self.options)
+            held = None if table is None else self._held(table)
+            if held is not None:
+                return held
         form, paths = split_form(form, given.data, given["states"])
         opened = open_observations(given.data, form)
         weights = weights_of(given["sample_weight"], opened.sequences.n_sequences)
@@ -84,6 +90,26 @@ class HiddenMarkovTask:
         if known is None and not weights.any():
             raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
         return self._settled(replace(opened.sequences, sample_weight=weights, labels=labels), states, known)
+
+    def _held(self, table: SequenceTable) -> HiddenSequences | KnownSequences | None:
+        """The sequences of a table that stay where they are; None where the emission has to see rows."""
+        counted = isinstance(self.options["states"], int | np.integer)
+        names = state_names(self.options["states"])
+        surveyed = table.surveyed(None if counted else names)
+        if surveyed is None:
+            return None
+        settled, known = surveyed
+        states = table.states_of(settled, names, counted=counted)
+        unlabelled = settled.rows if table.label is None else settled.missing.get(table.label, 0)
+        emission = table.emission(len(states), known, hidden=unlabelled > 0)
+        chains = table.chains(emission, settled, states)
+        closed = unlabelled == 0 and not chains.sum(None, by=open_steps)
+        if not closed and unlabelled == 0:
+            emission = table.emission(len(states), known, hidden=True)
+        sample = chains.first(SAMPLE, labelled=unlabelled < settled.rows)
+        passes = table.source.passes
+        data = HiddenSequences(chains, sample, emission, states, list(table.columns), passes)
+        return replace(self._counted(data), passes=passes, notes=chains.notes) if closed else data
 
     def _settled(
         self, sequences: Sequences[NDArray[Any]], states: States, known: HiddenMarkovFitted | None
