@@ -24,7 +24,6 @@ from suffice.sources.files import format_of
 from suffice.sources.grouping import check_group, concatenated, sequence_rows, values_of
 from suffice.sources.memory import MemorySource
 from suffice.sources.opening import open_source
-from suffice.sources.partitioned import PartitionedSource
 
 
 def is_table(data: object) -> bool:
@@ -92,7 +91,7 @@ def table_elsewhere(data: object, sample_weight: str | None = None) -> Source | 
     if not is_table(data):
         return None
     source = open_source(data, sample_weight=sample_weight)
-    return None if isinstance(source, MemorySource | PartitionedSource) or source.one_pass else source
+    return None if isinstance(source, MemorySource) or source.one_pass else source
 
 
 def side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:

@@ -86,7 +86,7 @@ def assert_same(left: sf.HiddenMarkovModel, right: sf.HiddenMarkovModel) -> None
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore::suffice.SufficeWarning")
 def test_tables_elsewhere_give_the_fit_of_lists(name: str, tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
+    duckdb, dask = pytest.importorskip("duckdb"), pytest.importorskip("dask.dataframe")
     make, columns, states = CASES[name]
     path, mixed = tmp_path / "steps.parquet", tmp_path / "mixed.csv"
     STEPS.to_parquet(path, row_group_size=64)
@@ -102,6 +102,7 @@ def test_tables_elsewhere_give_the_fit_of_lists(name: str, tmp_path: Path) -> No
     for fitted in (whole, shards, make(memory_limit=6_000).fit(mixed, order="time", **form)):
         assert_same(fitted, right)
     assert_same(make().fit(duckdb.from_df(MIXED), order="time", **form), right)
+    assert_same(make().fit(dask.from_pandas(MIXED, npartitions=3), order="time", **form), right)
     (note,) = [line for line in shards.report_.warnings if "stayed" in line]
     assert int(note.partition(" shards")[0].split()[-1]) > 3
 
@@ -151,6 +152,25 @@ def test_an_unknown_state_and_a_value_outside_of_the_support_are_named(tmp_path:
     for order, name in ((None, f"of row {begins[0]}"), ("time", f"'{STEPS['person'][begins[0]]}'")):
         with pytest.raises(sf.EstimateError, match=rf"The sequence {name}, step 0 begins in state 'y', which has"):
             forward.fit(path, "state", order=order, **form)
+
+
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+def test_files_are_scored_and_compared_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "steps.parquet"
+    STEPS.to_parquet(path, row_group_size=64)
+    form: dict[str, Any] = {"group": "person", "columns": "symbol"}
+    fitted = sf.HiddenMarkovModel(2, sf.Categorical(), max_iter=10, memory_limit=6_000).fit(lists("symbol"))
+    score, errors = fitted.score(lists("symbol")), fitted.standard_errors_of(lists("symbol"))
+    flat = fitted.identifiability(lists("symbol"))
+    monkeypatch.setattr("suffice.sources.sequence_tables.read_steps", None)
+    monkeypatch.setattr("suffice.sources.sequences.read_steps", None)
+    assert fitted.score(path, **form) == pytest.approx(score, rel=1e-12)
+    there = fitted.standard_errors_of(path, **form)
+    np.testing.assert_allclose(there["transitions"], errors["transitions"], rtol=1e-6)
+    assert fitted.identifiability(path, **form).rank == flat.rank
+    STEPS.assign(symbol=STEPS["symbol"].where(STEPS.index != 9, "new")).to_parquet(path)
+    with pytest.raises(sf.UnknownStateError, match="'new'"):
+        fitted.score(path, **form)
 
 
 PEAK = """

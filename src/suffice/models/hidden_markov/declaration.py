@@ -272,6 +272,9 @@ class HiddenMarkovModel(Estimator):
     ) -> float:
         """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used."""
         fitted = self.fitted_
+        there = self._task().log_likelihood(_inputs(sequences, None, sample_weight, SequenceForm(**form)), fitted)
+        if there is not None:
+            return there[0] / there[1]
         observed = fitted.open(sequences, SequenceForm(**form)).sequences
         observed = replace(observed, sample_weight=weights_of(sample_weight, len(observed)))
         if not observed.weight > 0:

@@ -125,8 +125,9 @@ class SequenceTable:
         )
         return HeldChains(held, settled.rows, float(settled.rows))
 
-    def read_as(self, emission: Emission, states: States) -> HeldChains:
-        """The sequences as an emission that is known reads them."""
+    def read_as(self, emission: Emission, states: States) -> HeldChains | None:
+        """The sequences as an emission that is known reads them; None where its kind has to see rows."""
         emitted = column_variables(self.options["emission"], settings_of(self.options, 1), self.columns)
-        assert emitted is not None
+        if emitted is None:
+            return None
         return self.chains(emission, self.source.settle(self.domain(emitted, states)), states)

@@ -31,7 +31,7 @@ from suffice.models.hidden_markov.input import (
 )
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Statistics
-from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains, open_steps
+from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains, log_likelihood, open_steps
 from suffice.models.hidden_markov.start import SAMPLE, Start, before_counts
 from suffice.models.hidden_markov.tables import SequenceTable
 from suffice.sources.sequences import SequenceForm, Sequences
@@ -73,9 +73,9 @@ class HiddenMarkovTask:
         form: SequenceForm = given["form"] or SequenceForm()
         if known is not None:
             form = known.form_of(given.data, form)
-        if known is None and given["sample_weight"] is None:
+        if purpose != "join" and given["sample_weight"] is None:
             table = SequenceTable.of(given.data, form, given["states"], self.options)
-            held = None if table is None else self._held(table)
+            held = None if table is None else self._held(table) if known is None else self._compared_there(table, known)
             if held is not None:
                 return held
         form, paths = split_form(form, given.data, given["states"])
@@ -110,6 +110,20 @@ class HiddenMarkovTask:
         passes = table.source.passes
         data = HiddenSequences(chains, sample, emission, states, list(table.columns), passes)
         return replace(self._counted(data), passes=passes, notes=chains.notes) if closed else data
+
+    def _compared_there(self, table: SequenceTable, known: HiddenMarkovFitted) -> HiddenSequences | None:
+        chains = table.read_as(known.emission, known.states)
+        if chains is None:
+            return None
+        check_possible(np.array([chains.sum(known.parameters, by=log_likelihood)]))
+        return HiddenSequences(chains, chains.first(1), known.emission, known.states, known.columns)
+
+    def log_likelihood(self, given: Inputs, known: HiddenMarkovFitted) -> tuple[float, float] | None:
+        """Of the sequences of a table that stay where they are, with the number of steps; None for other sequences."""
+        form = known.form_of(given.data, given["form"])
+        table = None if given["sample_weight"] is not None else SequenceTable.of(given.data, form, None, self.options)
+        chains = None if table is None else table.read_as(known.emission, known.states)
+        return None if chains is None else (chains.sum(known.parameters, by=log_likelihood), chains.weight)
 
     def _settled(
         self, sequences: Sequences[NDArray[Any]], states: States, known: HiddenMarkovFitted | None

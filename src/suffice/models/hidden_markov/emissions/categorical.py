@@ -24,6 +24,7 @@ from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
 from suffice.options import doubles
 from suffice.sources.columns import Coded
 from suffice.sources.sequences import code_states, translated
+from suffice.sources.states import resolve_states
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class CategoricalEmission(Emission):
         """Codes (steps,), -1 for a missing value."""
         (column,) = columns
         if isinstance(column, Coded):
-            return (translated(self._variable, column),)
+            return (translated(resolve_states(self._variable, column), column),)
         return (code_states(column, self._variable)[0],)
 
     def spread(self, data: Data, weights: Floats) -> Floats:
