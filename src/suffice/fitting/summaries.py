@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
@@ -77,6 +77,9 @@ class SummaryTask(ABC, Generic[F]):
     """What a model of sums declares, by its options."""
 
     options: Mapping[str, Any]
+
+    #: Whether rows are the steps of sequences, of which `lengths`, `group` and `order` speak.
+    of_sequences: ClassVar[bool] = False
 
     # -- what a model says -------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import choice, weights_of, whole_number
+from suffice.checks import byte_count, choice, weights_of, whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
@@ -76,6 +76,8 @@ class HiddenMarkovModel(Estimator):
         variance_floor: share of the variance of a column below which no variance falls. For gamma, beta, Dirichlet and
             exponential distributions, share of the spread of the distribution of all steps.
         threads: of the E-step; None for all cores. The result does not depend on them.
+        memory_limit: most bytes of sequences that are kept in memory of a table in files or a database, or a text such
+            as "2GB"; beyond it they are kept in a scratch folder. By default a share of what is free.
         max_iter: most steps of a run.
         tolerance: EM stops when no parameter changes by more; real ones in units of their columns.
         run: see `RunOptions`.
@@ -108,6 +110,7 @@ class HiddenMarkovModel(Estimator):
         acceleration: str | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
+        memory_limit: int | str | None = None,
         max_iter: int = 1000,
         tolerance: float = 1e-6,
         **run: Unpack[RunOptions],
@@ -124,6 +127,8 @@ class HiddenMarkovModel(Estimator):
             )
         choice(estimate, "estimate", (None, "mean", "map"))
         check_n_init(n_init)
+        if memory_limit is not None:
+            byte_count(memory_limit, "memory_limit")
         if threads is not None:
             whole_number(threads, "threads", otherwise=", or None for all cores")
 
@@ -267,6 +272,9 @@ class HiddenMarkovModel(Estimator):
     ) -> float:
         """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used."""
         fitted = self.fitted_
+        there = self._task().log_likelihood(_inputs(sequences, None, sample_weight, SequenceForm(**form)), fitted)
+        if there is not None:
+            return there[0] / there[1]
         observed = fitted.open(sequences, SequenceForm(**form)).sequences
         observed = replace(observed, sample_weight=weights_of(sample_weight, len(observed)))
         if not observed.weight > 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,17 @@ class TransitionStructure:
         first, pairs = allowed_cells(options["topology"], initial, transitions, size)
         return cls(initial, transitions, emission, first, pairs)
 
-    def check_labels(self, observed: Observed, distributions: Emission, names: Sequence[Hashable]) -> None:
-        """Raise where known states go a way, or emit a symbol, that the structure forbids."""
+    def check_labels(
+        self,
+        observed: Observed,
+        distributions: Emission,
+        names: Sequence[Hashable],
+        called: Callable[[int], str] = "Sequence {}".format,
+    ) -> None:
+        """Raise where known states go a way, or emit a symbol, that the structure forbids.
+
+        `called` names a sequence by its number.
+        """
         labels = observed.labels
         if labels is None:
             return
@@ -65,12 +74,14 @@ class TransitionStructure:
                 else f"goes from {names[labels[step - 1]]!r} to {names[labels[step]]!r}"
             )
             raise EstimateError(
-                f"Sequence {number}, step {step_there} {way}, which has probability 0 by topology=, initial= or "
+                f"{called(number)}, step {step_there} {way}, which has probability 0 by topology=, initial= or "
                 "transitions=. Correct the states, or allow it."
             )
-        self._check_symbols(observed, distributions, names)
+        self._check_symbols(observed, distributions, names, called)
 
-    def _check_symbols(self, observed: Observed, distributions: Emission, names: Sequence[Hashable]) -> None:
+    def _check_symbols(
+        self, observed: Observed, distributions: Emission, names: Sequence[Hashable], called: Callable[[int], str]
+    ) -> None:
         labels = observed.labels
         if self.emission is None or labels is None:
             return
@@ -83,7 +94,7 @@ class TransitionStructure:
                 step = begin + int(np.argmax(wrong))
                 number, step_there = observed.where(step)
                 raise EstimateError(
-                    f"Sequence {number}, step {step_there} is in state {names[labels[step]]!r}, whose distribution in "
+                    f"{called(number)}, step {step_there} is in state {names[labels[step]]!r}, whose distribution in "
                     "emissions= gives its observation probability 0. Correct the states, or allow it."
                 )
 
