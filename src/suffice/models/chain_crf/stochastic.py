@@ -12,10 +12,10 @@ import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.engines.chain_gibbs import gibbs
-from suffice.models.chain_crf.features import DesignedSequences
-from suffice.models.chain_crf.objective import EVALUATIONS, SequenceBlock
+from suffice.models.chain_crf.blocks import EVALUATIONS, SequenceBlock
+from suffice.models.chain_crf.layout import ChainLayout
+from suffice.models.chain_crf.rounds import FeatureSequences
 from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_precision
-from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan, copied
 
@@ -46,8 +46,8 @@ class ChainStochastic(Stochastic[SequencePart]):
 
     def __init__(
         self,
-        structure: ChainStructure,
-        sequences: DesignedSequences,
+        layout: ChainLayout,
+        sequences: FeatureSequences,
         codes: Ints,
         weights: Floats,
         penalties: WeightPenalties,
@@ -56,12 +56,12 @@ class ChainStochastic(Stochastic[SequencePart]):
         unit: float | None = None,
     ) -> None:
         """Codes (steps,), weights (n,) as in the objective; unit as in `Stochastic`."""
-        super().__init__(structure.size, codes, weights, penalties, plan, unit)
-        self.structure, self.sequences = structure, sequences
+        super().__init__(layout.size, codes, weights, penalties, plan, unit)
+        self.layout, self.sequences = layout, sequences
         #: What makes updates touch the weights of a minibatch alone, where there is such a thing.
         self._residuals = None
         if plan.expectations == "exact" or plan.method == "perceptron":
-            self._residuals = Residuals.where_they_pay(structure, sequences, codes)
+            self._residuals = Residuals.where_they_pay(layout, sequences, codes)
 
     def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
         """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some sequences."""
@@ -79,7 +79,7 @@ class ChainStochastic(Stochastic[SequencePart]):
     def part(self, chosen: Ints) -> SequencePart:
         """Some sequences."""
         steps = self.sequences.steps_of(chosen)[0]
-        block = SequenceBlock(self.structure, self.sequences.chosen(chosen), self.weights[chosen], threads=1)
+        block = SequenceBlock(self.layout, self.sequences.chosen(chosen), self.weights[chosen], threads=1)
         return SequencePart(block, self.codes[steps], steps)
 
     def draws(self, part: SequencePart, x: Floats) -> Ints:

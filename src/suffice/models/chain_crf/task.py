@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,22 +16,39 @@ from suffice.families.base import generator
 from suffice.models.chain_crf.existence import SeparablePaths
 from suffice.models.chain_crf.features import DesignedSequences, listed_sequences, read_sequences
 from suffice.models.chain_crf.fitted import ChainCRFFitted
-from suffice.models.chain_crf.objective import ChainObjective, make_objective
+from suffice.models.chain_crf.layout import ChainLayout
+from suffice.models.chain_crf.objective import ChainObjective
 from suffice.models.chain_crf.rank import bounded_rank, chain_rank
+from suffice.models.chain_crf.rounds import ChainRounds, ChainShard, FeatureSequences, ReadSequences, digest
 from suffice.models.chain_crf.stochastic import ChainStochastic
-from suffice.models.chain_crf.structure import ChainStructure, ChainWeightOptions, check_paths, structure_of, transfer
+from suffice.models.chain_crf.structure import (
+    ChainStructure,
+    ChainWeightOptions,
+    SeenLabels,
+    check_paths,
+    constraints_of,
+    structure_of,
+    transfer,
+)
 from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import label_codes, label_key, read_labels
 from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.task import FieldData, FieldTask
+from suffice.sources.held import HeldHere
 
 Mask = NDArray[np.bool_]
-ChainData = FieldData[DesignedSequences]
 
 
 @dataclass(frozen=True, eq=False)
-class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure]):
+class ChainData(FieldData[FeatureSequences]):
+    """Labelled sequences, and how the weights lie for the columns that they are held with."""
+
+    layout: ChainLayout = field(kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainData, ChainStructure]):
     """What a `ChainCRF` declares."""
 
     without_checkpoint = STOCHASTIC
@@ -48,12 +65,12 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure])
         hashing, bias = self.options["hashing"], self.options["bias"]
         return read_sequences(listed, space=space, hashing=hashing, bias=bias, grow=True)
 
-    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: ChainStructure) -> tuple[DesignedSequences, Ints]:
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: ChainStructure) -> tuple[FeatureSequences, Ints]:
         """Sequences and the codes of their labels, which a structure must know."""
         sequences = read_sequences(X, space=structure.space)
         codes, _ = read_labels(y, sequences.offsets, structure.labels)
         check_paths(codes, sequences.offsets, structure.allowed, structure.ends, structure.labels)
-        return sequences.reading(sequences.values.without_zeros()), codes
+        return sequences.reading(sequences.values.without_zeros().matrix), codes
 
     def structured(
         self,
@@ -78,8 +95,18 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure])
             self.options["conditioned_transitions"],
             self.options["constraints"],
         )
-        structure = structure_of(examples, codes, labels, options, before, columns=columns)
-        return FieldData(examples.reading(examples.values.without_zeros()), codes, weights, structure)
+        design, offsets = examples.values, examples.offsets
+        check_paths(codes, offsets, *constraints_of(options.constraints, labels), labels)
+        seen = SeenLabels.of(design.matrix, codes, offsets, len(labels))
+        structure = structure_of(design.space, seen, labels, options, before, columns=columns)
+        return self.together(examples.reading(design.without_zeros().matrix), codes, weights, structure)
+
+    def together(
+        self, examples: FeatureSequences, codes: Ints, weights: Floats, structure: ChainStructure
+    ) -> ChainData:
+        """Labelled sequences in this process, as one shard."""
+        held = HeldHere(ReadSequences(), [ChainShard(examples, codes, weights)])
+        return ChainData.of(held, structure, layout=structure.layout)
 
     def _frequent(self, sequences: DesignedSequences, weights: Floats) -> tuple[DesignedSequences, Mask | None]:
         """Without features that are at too few steps, and which columns have weights, where the columns stay."""
@@ -97,23 +124,24 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure])
             return sequences.reading(design.narrowed(kept)), None
         return sequences.reading(design.entries_of(kept)), kept
 
-    def arrays(self, examples: DesignedSequences) -> list[NDArray[Any]]:
-        """What tells sequences from others."""
-        return [*examples.values.arrays(), examples.offsets]
+    def marks(self, data: ChainData) -> Iterable[Any]:
+        """What tells labelled sequences from others."""
+        return data.held.sum(None, digest)
 
     # -- the problem -------------------------------------------------------------------------------------------------
 
     def objective(self, data: ChainData) -> ChainObjective:
         """The penalised log-likelihood."""
-        penalties, threads = self.penalties(data.structure), self.options["threads"]
-        return make_objective(data.structure, data.examples, data.codes, data.weights, penalties, threads=threads)
+        rounds = ChainRounds(data.held, data.layout, self.options["threads"])
+        penalties = self.penalties(data.structure)
+        return ChainObjective(data.structure, rounds, rounds.features(), penalties, data.weight)
 
     def stochastic(
         self, data: ChainData, objective: ChainObjective, solver: str, *, online: bool = False
     ) -> ChainStochastic:
         """The gradient from a few sequences; online: in their order, each call for itself."""
         plan = self.plan(solver, expectations=self.options["expectations"], online=online)
-        examples = (data.structure, data.examples, data.codes, data.weights)
+        examples = (data.layout, data.examples, data.codes, data.weights)
         return ChainStochastic(*examples, objective.penalties, plan, unit=1.0 if online else None)
 
     def moved(self, vector: Floats, before: ChainStructure, structure: ChainStructure) -> Floats:
@@ -122,11 +150,11 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure])
 
     def rank(self, data: ChainData, objective: ChainObjective, *, bounded: bool) -> FeatureRank:
         """The rank of the features, or a bound of it."""
-        return bounded_rank(data.structure) if bounded else chain_rank(objective.block, data.examples)
+        return bounded_rank(data.layout) if bounded else chain_rank(objective.rounds)
 
     def separable(self, data: ChainData, objective: ChainObjective) -> SeparablePaths:
         """The paths given, to be told from all others."""
-        return SeparablePaths(objective.block, data.examples, data.codes)
+        return SeparablePaths(objective.rounds, data.rows, data.steps)
 
     def fitted(
         self, data: ChainData, weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
@@ -136,7 +164,7 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure])
 
     def plan_in_words(self, data: ChainData, objective: ChainObjective) -> str:
         """One forward and one backward pass."""
-        return f"forward-backward over {len(data.codes):,} steps"
+        return f"forward-backward over {data.steps:,} steps"
 
 
 def check_options(options: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ class ConditionalField(Estimator):
     """A conditional random field: p(labels | what is known) with weights that are learned."""
 
     @abstractmethod
-    def _task(self) -> FieldTask[Any, Any, Any]:
+    def _task(self) -> FieldTask[Any, Any, Any, Any]:
         """What the options declare."""
 
     @abstractmethod

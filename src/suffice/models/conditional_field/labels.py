@@ -152,9 +152,3 @@ def sequence_weights(sample_weight: ArrayLike | None, count: int, *, words: Word
     if sample_weight is not None and not weights.sum() > 0.0:
         raise DataError(f"sample_weight is 0 for every {words[0]}; nothing is left.")
     return weights
-
-
-def label_shares(codes: Ints, offsets: Ints, weights: Floats, size: int) -> Floats:
-    """The share of each label (size,) among codes (steps,) of sequences of some weights (n,)."""
-    counts = np.bincount(codes, np.repeat(weights, np.diff(offsets)), size)
-    return np.asarray(counts / counts.sum())

@@ -25,13 +25,17 @@ def graph_rank(structure: CliqueStructure, graphs: Graphs | None) -> FeatureRank
 def _rank(structure: CliqueStructure, graphs: Graphs) -> int | None:
     nodes = int(graphs.offsets[-1])
 
+    def draws(count: int, seed: int) -> Floats:
+        rng = np.random.default_rng(seed)
+        return np.array([draw(rng) for _ in range(count)])
+
     def draw(rng: np.random.Generator) -> Floats:
         shares = rng.standard_normal(len(graphs))
         one, other = rng.integers(0, structure.size, (2, nodes))
         return structure.observed(graphs, one, shares) - structure.observed(graphs, other, shares)
 
     entries = sum(part.features.size for part in graphs.parts) + nodes
-    return rank_of_draws(draw, structure.length, entries)
+    return rank_of_draws(draws, structure.length, entries)
 
 
 def _kinds(template: Template) -> int:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
 from suffice.checks import choice, whole_number
@@ -20,6 +19,7 @@ from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import counted, read_labels
 from suffice.models.conditional_field.learning import ASCENT, STOCHASTIC, Climb, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
+from suffice.models.conditional_field.shards import LabelledShard
 from suffice.models.conditional_field.task import FieldData, FieldTask
 from suffice.models.graph_crf.ascent import ascend
 from suffice.models.graph_crf.example import GraphExample
@@ -28,10 +28,12 @@ from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, EXAMPLES, NODES, Graphs, flat_labels, listed_examples, read_graphs
 from suffice.models.graph_crf.objective import WORDS, Engine, GraphObjective
 from suffice.models.graph_crf.rank import graph_rank
+from suffice.models.graph_crf.rounds import ReadGraphs
 from suffice.models.graph_crf.sampling import slope_by_chains
 from suffice.models.graph_crf.stochastic import GraphStochastic
 from suffice.models.graph_crf.structure import CliqueStructure, make_structure
 from suffice.models.graph_crf.templates import FORMS
+from suffice.sources.held import HeldHere
 
 GraphData = FieldData[Graphs]
 
@@ -39,7 +41,7 @@ EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
 
 
 @dataclass(frozen=True, eq=False)
-class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
+class GraphCRFTask(FieldTask[GraphObjective, Graphs, GraphData, CliqueStructure]):
     """What a `GraphCRF` declares."""
 
     words = EXAMPLES
@@ -86,13 +88,17 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
     ) -> GraphData:
         """The data; graphs that join a fitted value have its structure."""
         if known is not None:
-            return FieldData(examples, codes, weights, known.structure)
+            return self.together(examples, codes, weights, known.structure)
         forms = self.options["edge_weights"], dict(self.options["templates"] or {})
-        return FieldData(examples, codes, weights, make_structure(labels, examples.widths, *forms))
+        return self.together(examples, codes, weights, make_structure(labels, examples.widths, *forms))
 
-    def arrays(self, examples: Graphs) -> list[NDArray[Any]]:
-        """What tells graphs from others."""
-        return examples.arrays()
+    def together(self, examples: Graphs, codes: Ints, weights: Floats, structure: CliqueStructure) -> GraphData:
+        """Labelled graphs in this process, as one shard."""
+        return FieldData.of(HeldHere(ReadGraphs(), [LabelledShard(examples, codes, weights)]), structure)
+
+    def marks(self, data: GraphData) -> Iterable[Any]:
+        """What tells labelled graphs from others."""
+        return data.examples.arrays(), data.codes, data.weights
 
     # -- the problem -------------------------------------------------------------------------------------------------
 
