@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -18,11 +19,14 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.sources.columns import Codes, Column
 from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
+from suffice.sources.mapped import Columns, mapped_columns, write_columns
 from suffice.sources.reduction import add_in_order
 from suffice.sources.scratch import Scratch
 
 #: Rows of a batch: enough to pay for a task, few enough that a batch of 40 columns of codes stays near the cache.
 BATCH_ROWS = 262_144
+#: Rows of a table that does not tell how many it has, as far as that decides how it is cut.
+_MANY = 10_000_000
 
 
 class Additive(Protocol):
@@ -272,6 +276,48 @@ class Source(ABC):
         again = not (self.unordered or self.one_pass or layout.keys)
         return HeldLocal(work, settled, shards, scratch, limit, again=again, threads=threads, progress=progress)
 
+    def map(
+        self,
+        task: Callable[[Batch], Columns],
+        domain: Domain,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        raw: Iterable[Hashable] = (),
+        path: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Columns that a task makes of every row, such as predictions, where the rows are.
+
+        What comes back is of the kind that came in: a Dask or Spark DataFrame of these columns, in the partitions and
+        the order of the rows, not computed yet. Tables, files and queries in this process give an iterator of Arrow
+        record batches in the order of the rows, of which few are in memory at a time.
+
+        Args:
+            task: Makes columns of a batch: a dict from names to arrays of one value a row. It travels as a `Work` does.
+            domain: The variables, whose states are closed: another value is an error that names its row.
+            group: As in `hold`: batches then hold whole sequences; what comes back is in the order of the table still.
+            order: As in `hold`.
+            raw: As in `hold`.
+            path: A Parquet file to write to, in place of what would come back; its path is returned once it is whole.
+            threads: Batches at a time; None for all cores.
+            progress: Called with the rows done and the rows in all (None where unknown).
+        """
+        layout = Layout(group, order, tuple(raw))
+        self._check_layout(domain, layout)
+        total, scratch = self.rows, Scratch()
+        settled = Settled(_closed(domain), _MANY if total is None else total, 0.0)
+
+        def report(done: int) -> None:
+            if progress is not None:
+                progress(done, total)
+
+        self.passes += 1
+        pieces = self._shards(settled, layout, threads, None, scratch)
+        batches = mapped_columns(task, pieces, scratch, threads, report)
+        return batches if path is None else write_columns(batches, os.fspath(path))
+
     def _check_layout(self, domain: Domain, layout: Layout) -> None:
         """Raise unless these columns can be read, and sequences be put in order."""
         self.check_columns((*domain, *layout.beside))
@@ -302,6 +348,11 @@ class Source(ABC):
         missing = asked.keys() - self.columns
         if missing:
             raise missing_columns([name for name in asked if name in missing], self.columns)
+
+
+def _closed(domain: Domain) -> Domain:
+    """With no other states than these."""
+    return Domain(replace(v, origin="declared") if v.kind == "discrete" and v.states else v for v in domain.variables)
 
 
 def check_names(names: tuple[Hashable, ...]) -> None:
