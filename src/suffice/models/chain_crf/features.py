@@ -37,6 +37,11 @@ class FeatureSpace:
     names: tuple[str, ...] = ()
     bias: bool = False
 
+    def of_columns(self, kept: NDArray[np.bool_]) -> FeatureSpace:
+        """Some columns of a named space, the one of the bias among them."""
+        names = tuple(name for name, keep in zip(self.names, kept.tolist(), strict=False) if keep)
+        return replace(self, names=names, width=int(kept.sum()))
+
     @cached_property
     def places(self) -> dict[str, int]:
         """Column by name."""
@@ -80,11 +85,8 @@ class StepDesign:
         """Only some columns of a named design."""
         matrix, width = self.entries_of(kept).matrix, int(kept.sum())
         columns = (np.cumsum(kept) - 1).astype(np.int32)
-        names = tuple(name for name, keep in zip(self.space.names, kept.tolist(), strict=False) if keep)
-        return StepDesign(
-            replace(matrix, indices=columns[matrix.indices], columns=width),
-            replace(self.space, names=names, width=width),
-        )
+        narrow = replace(matrix, indices=columns[matrix.indices], columns=width)
+        return StepDesign(narrow, self.space.of_columns(kept))
 
     def with_bias(self) -> StepDesign:
         """One more column, of ones, after the others."""

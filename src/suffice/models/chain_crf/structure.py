@@ -85,6 +85,14 @@ class SeenLabels:
         pairs = np.union1d(self.pairs, other.pairs)
         return SeenLabels(pairs, self.transitions + other.transitions, self.ends + other.ends)
 
+    def of_columns(self, kept: Mask, *, renumber: bool) -> SeenLabels:
+        """With the pairs of some columns alone (width,), which may be numbered anew."""
+        size = len(self.transitions)
+        features, labels = np.divmod(self.pairs, size)
+        here = kept[features]
+        columns = (np.cumsum(kept) - 1)[features] if renumber else features
+        return SeenLabels((columns * size + labels)[here], self.transitions, self.ends)
+
     def check(self, allowed: Mask, ends: Mask, labels: tuple[Any, ...]) -> None:
         """Refuse labels that the constraints forbid."""
         wrong = [f"{labels[j]!r} after {labels[i]!r}" for i, j in np.argwhere((self.transitions > 0) & ~allowed)]

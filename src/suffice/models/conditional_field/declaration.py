@@ -67,8 +67,10 @@ class ConditionalField(Estimator):
         Returns:
             self
         """
+        return self._fitted_to(Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation}))
+
+    def _fitted_to(self, given: Inputs) -> Self:
         earlier = self._fit if self._options["warm_start"] else None
-        given = Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation})
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
 
     def partial_fit(self, X: Iterable[Any], y: Iterable[Any], sample_weight: ArrayLike | None = None) -> Self:

@@ -40,11 +40,13 @@ from suffice.models.conditional_field.objective import FieldObjective, S, measur
 from suffice.models.conditional_field.priors import WeightPenalties, read_prior
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.shards import LabelledShard, extent, label_counts
-from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan
+from suffice.models.conditional_field.stochastic import Epochs, StochasticPlan
 from suffice.sources.held import Held, HeldHere
 
 #: Options that do not change what is fitted.
-LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
+LIMITS = frozenset(
+    {"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads", "memory_limit"}
+)
 #: The mean log-likelihood of a validation set, as a function of the weights.
 Watch = Callable[[Floats], float]
 
@@ -73,8 +75,13 @@ class FieldData(Generic[E]):
         return cls(held, structure, int(rows), int(steps), weight, **more)
 
     @property
+    def together(self) -> bool:
+        """Whether all examples are one shard in this process."""
+        return isinstance(self.held, HeldHere) and self.held.shards == 1
+
+    @property
     def shard(self) -> LabelledShard[E]:
-        """All examples, where they are in this process."""
+        """All examples, where they are one shard in this process."""
         if not isinstance(self.held, HeldHere) or self.held.shards != 1:
             raise AssertionError("These examples are in several shards.")
         shard: LabelledShard[E] = self.held.prepared[0]
@@ -141,7 +148,7 @@ class FieldTask(ABC, Generic[Field, E, D, S]):
         """The penalised log-likelihood, or what takes its place."""
 
     @abstractmethod
-    def stochastic(self, data: D, objective: Field, solver: str, *, online: bool = False) -> Stochastic[Any]:
+    def stochastic(self, data: D, objective: Field, solver: str, *, online: bool = False) -> Epochs:
         """The gradient from a few examples; online: examples in their order, each call for itself."""
 
     @abstractmethod
