@@ -111,9 +111,10 @@ def _executor() -> ThreadPoolExecutor:
 
 def _forget_pool() -> None:
     """After a fork the child has neither the threads nor a usable lock."""
-    global _pool, _lock
+    global _pool, _lock, _one_blas_thread
     _pool = None
     _lock = threading.Lock()
+    _one_blas_thread = _OneBlasThread()
 
 
 if hasattr(os, "register_at_fork"):
@@ -133,10 +134,33 @@ def scratch(numbers: int) -> NDArray[np.float64]:
     return held[:numbers]
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+class _OneBlasThread(AbstractContextManager[None]):
+    """Blocks of several threads may overlap: the first to begin holds BLAS, the last to end lets it go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _blas_controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
     """Hold BLAS to one thread inside the block, where threadpoolctl is installed."""
-    controller = _blas_controller()
-    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
+    return nullcontext() if _blas_controller() is None else _one_blas_thread
 
 
 def blas_threads(threads: int) -> int:

@@ -233,8 +233,29 @@ class Source(ABC):
         return answer
 
     def settle(self, domain: Domain, *, threads: int | None = None, progress: Progress | None = None) -> Settled:
-        """States, missing values and weight of the variables of a domain: one pass, after which codes are equal."""
-        return self.reduce(survey, domain, threads=threads, progress=progress)
+        """States, missing values and weight of the variables of a domain, after which codes are equal everywhere.
+
+        One pass over the columns of which the data say less than that without being read; none where there are none.
+        """
+        self.check_columns(domain)
+        known = self._known_missing(domain)
+        left = Domain(v for v in domain.variables if v.name not in known)
+        if not len(left) and self.rows is not None and (weight := self._known_weight) is not None:
+            settled = Settled(left, self.rows, weight)
+        else:
+            settled = self.reduce(survey, left, threads=threads, progress=progress)
+        everything = Domain(settled.domain[v.name] if v.name in left else v for v in domain.variables)
+        missing = {**settled.missing, **{name: count for name, count in known.items() if count}}
+        return Settled(everything, settled.rows, settled.weight, missing)
+
+    def _known_missing(self, domain: Domain) -> Mapping[Hashable, int]:
+        """The rows without a value of those variables of which all is known that `settle` asks for, by name."""
+        return {}
+
+    @property
+    def _known_weight(self) -> float | None:
+        """The sum of the weights of all rows, where it is known before they are read."""
+        return None if self.weighted or self.rows is None else float(self.rows)
 
     def hold(
         self,

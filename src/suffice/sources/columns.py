@@ -144,6 +144,13 @@ class WholeNumbers:
         self._missing |= bool(missing.any())
         self._value |= not missing.all()
 
+    def __add__(self, other: WholeNumbers) -> WholeNumbers:
+        """Both sets of rows."""
+        both = WholeNumbers()
+        both.undecided = self.undecided and other.undecided
+        both._missing, both._value = self._missing or other._missing, self._value or other._value
+        return both
+
     @property
     def found(self) -> bool:
         """Whether there was a missing value, a value, and no value that is not whole."""

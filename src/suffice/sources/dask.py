@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from functools import partial
+from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from suffice.domain import Domain, Variable
-from suffice.errors import require
-from suffice.sources.base import Answer, Batch, Piece
-from suffice.sources.columns import Column, WholeNumbers
+from suffice.errors import MissingColumnError, require
+from suffice.sources.base import Piece
+from suffice.sources.columns import Column
 from suffice.sources.frames import pandas_column
+from suffice.sources.held import Prepared, Work
 from suffice.sources.memory import MemorySource
-from suffice.sources.partitioned import PartitionedSource
-from suffice.sources.reduction import add_in_order
+from suffice.sources.partitioned import HeldElsewhere, PartitionedSource
+from suffice.sources.partitions import (
+    Failed,
+    Packed,
+    PreparedPartition,
+    add_those_with_rows,
+    answer_pieces,
+    answer_rows,
+    prepare_shard,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-def partition_source(
-    frame: pd.DataFrame, weight: Hashable | None, whole: frozenset[Hashable] = frozenset()
-) -> MemorySource:
-    """One partition, a pandas DataFrame, as a table in memory; `whole` names the floats read as whole numbers."""
-    source = MemorySource(frame.columns.tolist(), lambda name: pandas_column(name, frame[name]), len(frame))
-    source.integer_columns = whole
-    if weight is not None:
-        source.weigh_by(weight)
-    return source
-
-
-def answer_partition(
-    frame: pd.DataFrame,
-    task: Callable[[Batch], Any],
-    domain: Domain,
-    weight: Hashable | None,
-    whole: frozenset[Hashable],
-) -> Any:
-    """The sum of a task over the batches of one partition; runs where the partition is."""
-    with_weights = partition_source(frame, weight, whole)
-    return add_in_order(with_weights._pieces(domain, 1), task, threads=1)
+#: Answers that one task adds: a power of two, so that the tree is that of `add_answers`.
+BRANCHES = 8
+#: Times that a task is tried again after an error of the machine; a lost worker is Dask's own business.
+RETRIES = 3
+#: Bytes from which what a task is told goes to each worker once, and not along with each task.
+LARGE = 1 << 16
 
 
 class DaskSource(PartitionedSource):
@@ -50,6 +46,7 @@ class DaskSource(PartitionedSource):
 
     unordered = "a Dask DataFrame"
     _unmatched = "The rows of a Dask DataFrame cannot be matched with an array of weights"
+    _pickler = "cloudpickle"
 
     def __init__(self, frame: Any) -> None:
         """Keep the frame."""
@@ -61,45 +58,148 @@ class DaskSource(PartitionedSource):
             return Variable(name, "discrete")
         return pandas_column(name, meta).infer()
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """By computing one partition after the other, until each column has shown a value that is not whole."""
-        whole = {name: WholeNumbers() for name in names}
-        for partition in self._frame[list(names)].to_delayed() if names else ():
-            left = [name for name in names if whole[name].undecided]
-            if not left:
-                break
-            frame = partition.compute()
-            for name in left:
-                whole[name].read(pandas_column(name, frame[name]).floats(slice(0, len(frame))))
-        return frozenset(name for name in names if whole[name].found)
-
     def _partitions(self, domain: Domain) -> list[Any]:
-        return self._frame[list(self._with_weights(domain))].to_delayed()
+        partitions: list[Any] = self._frame[list(self._with_weights(domain))].to_delayed()
+        return partitions
+
+    def _brought(self, domain: Domain) -> Iterator[pd.DataFrame]:
+        """The partitions, one after the other, in this process."""
+        for partition in self._partitions(domain):
+            frame = partition.compute()
+            self.pulled += len(frame)
+            yield frame
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
-        """Partition by partition."""
+        """Partition by partition, in this process."""
         self.passes += 1
-        for partition in self._partitions(domain):
-            held = partition_source(partition.compute(), self._weight_name)
-            yield {name: held.column(name) for name in domain.names}
+        for frame in self._brought(domain):
+            rows = pandas_source(frame)
+            yield {name: rows.column(name) for name in domain.names}
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
-        for partition in self._partitions(domain):
-            yield from partition_source(partition.compute(), self._weight_name, self.integer_columns)._pieces(
-                domain, threads
-            )
+        reading = self._reading(domain)
+        for frame in self._brought(domain):
+            yield from reading.apply(pandas_source(frame))._pieces(domain, threads)
 
-    def _total(self, task: Callable[[Batch], Answer], domain: Domain) -> Answer:
-        """The answers are added in a tree, on the workers."""
-        dask = require("dask", extra="dask", purpose="Reading a Dask DataFrame")
-        weight, whole = self._weight_name, self.integer_columns
-        here = partial(answer_partition, task=task, domain=domain, weight=weight, whole=whole)
-        answer, add = dask.delayed(here), dask.delayed(_add)
-        level = [answer(partition) for partition in self._partitions(domain)]
-        while len(level) > 1:
-            level = [add(*level[k : k + 2]) if k + 1 < len(level) else level[k] for k in range(0, len(level), 2)]
-        return level[0].compute()
+    def _answer(self, packed: Packed, domain: Domain) -> Any:
+        partitions = self._partitions(domain)
+        return computed(tree(mapped("suffice-read", answer_partition, partitions, packed)), domain).opened()
+
+    def _held(self, work: Work[Prepared], packed: Packed, domain: Domain) -> DaskHeld[Prepared]:
+        return DaskHeld(work, packed, self._partitions(domain), domain)
 
 
-def _add(left: Answer, right: Answer) -> Any:
-    return left + right
+class DaskHeld(HeldElsewhere[Prepared]):
+    """Partitions that Dask keeps, prepared, with the tasks that made them: what a lost worker held is made again.
+
+    Without a client Dask computes in this process, and keeps them here.
+    """
+
+    def __init__(self, work: Work[Prepared], packed: Packed, partitions: Sequence[Any], domain: Domain) -> None:
+        """Prepare them."""
+        super().__init__(work, packed.by, domain)
+        dask = _dask()
+        client = getattr(dask.base.get_scheduler(), "__self__", None)
+        self.location = "in memory" if client is None else "on the workers of Dask"
+        prepared = mapped("suffice-prepare", prepare_partition, partitions, packed)
+        with _clear_errors(domain):
+            self._shards: Sequence[Any] = dask.persist(*prepared, retries=RETRIES)
+            rows = dask.compute(*mapped("suffice-rows", rows_of, self._shards), retries=RETRIES)
+        self._keep(dict(enumerate(rows)), DaskSource.unordered)
+
+    def _answers(self, question: Packed, partitions: Sequence[int]) -> list[Packed]:
+        asked = mapped("suffice-sum", answer_shard, [self._shards[number] for number in partitions], question)
+        return [computed(tree(asked), self._domain)]
+
+    def close(self) -> None:
+        """Dask forgets what nobody holds."""
+        self._shards = ()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Graphs: tasks have names for the dashboard, and answers are added in the order of the partitions
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _dask() -> Any:
+    return require("dask", extra="dask", purpose="Reading a Dask DataFrame")
+
+
+def mapped(name: str, task: Callable[..., Any], partitions: Sequence[Any], packed: Packed | None = None) -> list[Any]:
+    """A task for each partition: what there is of it, its number, and what all of them are told."""
+    delayed, token = _dask().delayed, uuid4().hex
+    call = delayed(task, pure=False)
+    large = packed is not None and len(packed.data) > LARGE
+    beside = delayed(packed, name=f"suffice-parameters-0-{token}", traverse=False) if large else packed
+    return [
+        call(partition, number, beside, dask_key_name=f"{name}-{number}-{token}")
+        for number, partition in enumerate(partitions)
+    ]
+
+
+def tree(answers: Sequence[Any]) -> Any:
+    """The sum of answers, packed by the last task."""
+    delayed, token, numbers = _dask().delayed, uuid4().hex, count()
+    add = delayed(add_those_with_rows, pure=False)
+    while len(answers) > BRANCHES:
+        groups = [answers[first : first + BRANCHES] for first in range(0, len(answers), BRANCHES)]
+        answers = [add(group, dask_key_name=f"suffice-add-{next(numbers)}-{token}") for group in groups]
+    return delayed(packed_sum, pure=False)(answers, dask_key_name=f"suffice-answer-0-{token}")
+
+
+def computed(packed: Any, domain: Domain) -> Packed:
+    """The answer of a graph, by the scheduler that is in use."""
+    # Parameters may be large, and nobody can do anything about it.
+    quiet = {"distributed.admin.large-graph-warning-threshold": "1GB"} if "distributed" in sys.modules else {}
+    with _clear_errors(domain), _dask().config.set(quiet):
+        answer: Packed = packed.compute(retries=RETRIES)
+    return answer
+
+
+@contextmanager
+def _clear_errors(domain: Domain) -> Iterator[None]:
+    """A partition without a column fails in a task of Dask's own, with the words of pandas."""
+    try:
+        yield
+    except KeyError as error:
+        if not any(repr(name) in str(error) for name in domain):
+            raise
+        raise MissingColumnError(
+            f"A partition of the Dask DataFrame lacks columns that the frame says it has: {error.args[0]}. Make all "
+            "partitions of the same columns, as `_meta` has them, or name others."
+        ) from error
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# On the workers
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def pandas_source(frame: pd.DataFrame) -> MemorySource:
+    """One partition, a pandas DataFrame, as a table in memory."""
+    return MemorySource(frame.columns.tolist(), lambda name: pandas_column(name, frame[name]), len(frame))
+
+
+def answer_partition(frame: pd.DataFrame, number: int, packed: Packed) -> Any:
+    """What a task answers on one partition."""
+    return answer_rows(lambda: pandas_source(frame), packed, number)
+
+
+def prepare_partition(frame: pd.DataFrame, number: int, packed: Packed) -> PreparedPartition[Any] | Failed:
+    """One partition, prepared."""
+    return prepare_shard(lambda: pandas_source(frame), packed, number)
+
+
+def rows_of(shard: PreparedPartition[Any] | Failed, number: int, packed: None) -> int | Failed:
+    """The rows of a shard, or why there is none."""
+    return shard if isinstance(shard, Failed) else shard.rows
+
+
+def answer_shard(shard: PreparedPartition[Any], number: int, question: Packed) -> Any:
+    """What a shard answers."""
+    return answer_pieces(shard.pieces, question, number)
+
+
+def packed_sum(answers: Sequence[Any]) -> Packed:
+    """The sum of answers, as it travels back."""
+    return Packed.of(add_those_with_rows(answers), DaskSource._pickler)

@@ -80,7 +80,8 @@ def survey(batch: Batch) -> Settled:
 class Held(ABC, Generic[Prepared]):
     """Prepared shards, wherever they stay.
 
-    `rounds` counts the questions asked so far; `location` says in words where the data stayed, for the report.
+    `rounds` counts the questions asked so far, `bytes_out` and `bytes_back` what travelled for them: nothing within a
+    process. `location` says in words where the data stayed, for the report.
     """
 
     location = "in memory"
@@ -88,7 +89,7 @@ class Held(ABC, Generic[Prepared]):
     def __init__(self, work: Work[Prepared]) -> None:
         """Nothing was asked yet."""
         self.work = work
-        self.rounds = 0
+        self.rounds = self.bytes_out = self.bytes_back = 0
 
     @property
     @abstractmethod

@@ -6,9 +6,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain, Variable
-from suffice.sources import stream
 from suffice.sources.frames import polars_column, polars_variable
-from suffice.sources.stream import ArrowStream, Chunk, StreamSource
+from suffice.sources.stream import ArrowStream, Chunk, StreamSource, chunk_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,10 +32,11 @@ class LazyPolars(StreamSource):
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
         chosen = self._frame.select(list(names))
+        rows = chunk_rows(domain, names)
         if hasattr(chosen, "collect_batches"):
-            frames = chosen.collect_batches(chunk_size=stream.BATCH_ROWS)
+            frames = chosen.collect_batches(chunk_size=rows)
         else:
-            frames = chosen.collect().iter_slices(stream.BATCH_ROWS)
+            frames = chosen.collect().iter_slices(rows)
         start = 0
         for frame in frames:
             columns = {name: polars_column(name, frame[name], start) for name in names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from suffice.sources.arrays import NumberColumn
 from suffice.sources.arrow import category, kind_of
 from suffice.sources.columns import Column
 from suffice.sources.files import reading
-from suffice.sources.stream import Chunk, StreamSource, arrow_chunks
+from suffice.sources.stream import Chunk, StreamSource, arrow_chunks, chunk_rows
 
 
 class ParquetSource(StreamSource):
@@ -70,18 +70,50 @@ class ParquetSource(StreamSource):
     def _all_whole(self, name: Hashable, files: Sequence[str]) -> bool:
         """Whether the floats of a column are whole numbers of 64 bits or missing values; reads the column."""
         self.passes += 1
-        chunks = (chunk for path in files for chunk in arrow_chunks(_batches(path, [name]), [name], path))
+        rows = stream.BATCH_ROWS
+        chunks = (chunk for path in files for chunk in arrow_chunks(_batches(path, [name], rows), [name], rows, path))
         values = (chunk.columns[name].floats(slice(0, chunk.rows)) for chunk in chunks)
         return all((np.isnan(v) | (v == np.floor(v)) & (np.abs(v) < 2**63)).all() for v in values)
 
+    def _known_missing(self, domain: Domain) -> dict[Hashable, int]:
+        """By the statistics of row groups: of closed states, and of numbers that have no NaN."""
+        closed = [v.name for v in domain.variables if v.kind != "discrete" or (v.states and v.origin == "declared")]
+        exact = [name for name in closed if all(map(_has_no_nan, self._types(name).values()))]
+        counts = dict.fromkeys(exact, 0)
+        for path in self._files if exact else ():
+            counts = {name: counts[name] + count for name, count in _null_counts(path, counts).items()}
+        return counts
+
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
         whole = [name for name in names if name in self._whole and name in domain and domain[name].kind == "discrete"]
-        start = 0
+        rows, start = chunk_rows(domain, names), 0
         for path in self._files:
-            for chunk in arrow_chunks(_batches(path, names), names, path, start):
+            for chunk in arrow_chunks(_batches(path, names, rows), names, rows, path, start):
                 columns = {**chunk.columns, **{name: _as_whole(chunk.columns[name], chunk.rows) for name in whole}}
                 yield replace(chunk, columns=columns)
                 start += chunk.rows
+
+
+def _has_no_nan(type_: Any) -> bool:
+    """Whether null is the only missing value of an Arrow type that is not nested."""
+    import pyarrow.types as types
+
+    return not (types.is_floating(type_) or types.is_nested(type_) or types.is_dictionary(type_))
+
+
+def _null_counts(path: str, names: Iterable[Hashable]) -> dict[Hashable, int]:
+    """Rows without a value by column, from the footer of a file; without the columns of which it does not tell."""
+    with _open(path) as file:
+        metadata = file.metadata
+    counts: dict[Hashable, int] = dict.fromkeys(names, 0)
+    for group in range(metadata.num_row_groups):
+        columns = map(metadata.row_group(group).column, range(metadata.num_columns))
+        for column in (column for column in columns if column.path_in_schema in counts):
+            if column.statistics is not None and column.statistics.has_null_count:
+                counts[column.path_in_schema] += column.statistics.null_count
+            else:
+                del counts[column.path_in_schema]
+    return counts
 
 
 def _as_whole(column: Column, rows: int) -> Column:
@@ -101,8 +133,8 @@ def _open(path: str, texts: Sequence[Hashable] = ()) -> Any:
         return pq.ParquetFile(path, read_dictionary=list(texts), pre_buffer=False)
 
 
-def _batches(path: str, names: Sequence[Hashable]) -> Iterator[Any]:
-    """Record batches of the named columns, or tables where row groups are small.
+def _batches(path: str, names: Sequence[Hashable], rows: int) -> Iterator[Any]:
+    """Record batches of so many rows of the named columns, or tables where row groups are small.
 
     Every row group is stored with dictionaries of its own, so those of the batches differ.
     """
@@ -115,22 +147,22 @@ def _batches(path: str, names: Sequence[Hashable]) -> Iterator[Any]:
         raise base.missing_columns(missing, schema.names, repr(path))
     texts = [n for n in names if types.is_string(schema.field(n).type) or types.is_large_string(schema.field(n).type)]
     with _open(path, texts) as file, reading(path):
-        for groups in _spans([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]):
+        for groups in _spans([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)], rows):
             if len(groups) > 1:
                 yield file.read_row_groups(groups, columns=list(names))
             else:
                 # One row group at a time: a reader of several keeps the memory of those that it has read.
-                yield from file.iter_batches(stream.BATCH_ROWS, row_groups=groups, columns=list(names))
+                yield from file.iter_batches(rows, row_groups=groups, columns=list(names))
 
 
-def _spans(sizes: Sequence[int]) -> list[list[int]]:
-    """Row groups, by number, that make up a batch together; a large one stays alone."""
+def _spans(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Row groups, by number, that make up a batch of at most so many rows together; a large one stays alone."""
     spans: list[list[int]] = []
     room = 0
     for group, rows in enumerate(sizes):
         if not spans or rows > room:
             spans.append([])
-            room = stream.BATCH_ROWS
+            room = most
         spans[-1].append(group)
         room -= rows
     return spans

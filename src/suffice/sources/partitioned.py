@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from suffice.domain import Domain
+import numpy as np
+
+from suffice.domain import Domain, Variable
 from suffice.errors import OptionError
 from suffice.sources.base import Answer, Batch, Progress, Source
-from suffice.sources.columns import Column
+from suffice.sources.columns import Column, WholeNumbers
+from suffice.sources.held import Held, Prepared, Settled, Work
+from suffice.sources.partitions import Failed, Packed, Reading, add_those_with_rows
 
 
 class PartitionedSource(Source):
-    """A frame of another library that maps a task over its partitions; states are found partition by partition."""
+    """A frame of another library that maps a task over its partitions; states are found partition by partition.
+
+    `pulled` counts the rows that were brought into this process, for what is not computed where the rows are.
+    """
 
     #: Why rows and an array of weights cannot be brought together.
     _unmatched: ClassVar[str]
+    #: The module that packs what travels.
+    _pickler: ClassVar[str]
 
     def __init__(self, frame: Any, columns: Iterable[str]) -> None:
         """Keep the frame."""
         super().__init__(columns)
         self._frame = frame
+        self.pulled = 0
 
     @property
     def rows(self) -> int | None:
@@ -32,9 +42,23 @@ class PartitionedSource(Source):
         """An array cannot be matched with partitions."""
         raise OptionError(f"{self._unmatched}; name a column instead.")
 
+    def _reading(self, domain: Domain, *, settled: bool = False) -> Reading:
+        return Reading(domain, self._weight_name, self.integer_columns, settled)
+
     @abstractmethod
-    def _total(self, task: Callable[[Batch], Answer], domain: Domain) -> Answer:
-        """The sum of the answers of all partitions, which are computed where these are."""
+    def _answer(self, packed: Packed, domain: Domain) -> Any:
+        """The sum of what a packed task and its reading answer on all partitions: None without rows, or `Failed`."""
+
+    @abstractmethod
+    def _held(self, work: Work[Prepared], packed: Packed, domain: Domain) -> HeldElsewhere[Prepared]:
+        """The partitions, prepared and kept where they are."""
+
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """By one pass over these columns, where their rows are."""
+        if not names:
+            return frozenset()
+        whole = self.reduce(whole_numbers, Domain(Variable(name, "real") for name in names))
+        return frozenset(name for name, column in zip(names, whole, strict=True) if column.found)
 
     def reduce(
         self,
@@ -50,7 +74,84 @@ class PartitionedSource(Source):
         """
         self.check_columns(domain)
         self.passes += 1
-        answer = self._total(task, domain)
+        answer = self._answer(Packed.of((task, self._reading(domain)), self._pickler), domain)
+        if isinstance(answer, Failed):
+            answer.raise_here(self.unordered)
+        if answer is None:
+            answer = task(Batch.empty(domain))
         if progress is not None:
             progress(int(getattr(answer, "rows", 0)), None)
         return answer
+
+    def hold(
+        self,
+        work: Work[Prepared],
+        settled: Settled,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Held[Prepared]:
+        """Prepare every partition once, where it is; `threads` is left to the library of the frame."""
+        self.check_columns(settled.domain)
+        self.passes += 1
+        reading = self._reading(settled.domain, settled=True)
+        held = self._held(work, Packed.of((work, reading), self._pickler), settled.domain)
+        if progress is not None:
+            progress(held.rows, settled.rows)
+        return held
+
+
+def whole_numbers(batch: Batch) -> Any:
+    """Whether each real column of a batch holds whole numbers and missing values alone (columns,)."""
+    answers = [WholeNumbers() for _ in batch.real]
+    for answer, values in zip(answers, batch.reals, strict=True):
+        answer.read(values)
+    return np.array(answers, dtype=object)
+
+
+class HeldElsewhere(Held[Prepared]):
+    """Shards on the workers of an engine. A question goes out as bytes, and bytes come back.
+
+    `rows` is the number of rows that were prepared; partitions without any are no shards.
+    """
+
+    def __init__(self, work: Work[Prepared], pickler: str, domain: Domain) -> None:
+        """Nothing was asked yet; `_keep` says which partitions there are."""
+        super().__init__(work)
+        self._pickler = pickler
+        self._domain = domain
+        self._partitions: list[int] = []
+        self.rows = 0
+
+    def _keep(self, rows: Mapping[int, int | Failed], frame: str) -> None:
+        """The rows of each partition, or the error of preparing it."""
+        self._frame = frame
+        for partition, count in sorted(rows.items()):
+            if isinstance(count, Failed):
+                self.close()
+                count.raise_here(frame)
+            elif count:
+                self._partitions.append(partition)
+                self.rows += count
+
+    @property
+    def shards(self) -> int:
+        """How many partitions have rows."""
+        return len(self._partitions)
+
+    @abstractmethod
+    def _answers(self, question: Packed, partitions: Sequence[int]) -> list[Packed]:
+        """The packed answers of some partitions in their order; neighbours may have been added."""
+
+    def _total(self, task: Callable[[Prepared, Any], Any], parameters: Any, chosen: Sequence[int] | None) -> Any:
+        partitions = self._partitions if chosen is None else [self._partitions[number] for number in chosen]
+        if not partitions:
+            return task(self.work.prepare(Batch.empty(self._domain)), parameters)
+        question = Packed.of((task, parameters), self._pickler)
+        answers = self._answers(question, partitions)
+        self.bytes_out += len(question.data) * len(partitions)
+        self.bytes_back += sum(len(answer.data) for answer in answers)
+        total = add_those_with_rows(answer.opened() for answer in answers)
+        if isinstance(total, Failed):
+            total.raise_here(self._frame)
+        return total

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-import operator
 import pickle
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
-from typing import Any
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, count, groupby
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, require
 from suffice.sources.arrow import variable_of
-from suffice.sources.base import Answer, Batch, Piece
+from suffice.sources.base import Piece
 from suffice.sources.columns import Column
-from suffice.sources.partitioned import PartitionedSource
-from suffice.sources.reduction import add_in_order
-from suffice.sources.stream import ArrowStream
+from suffice.sources.held import Prepared, Work
+from suffice.sources.partitioned import HeldElsewhere, PartitionedSource
+from suffice.sources.partitions import (
+    Failed,
+    Packed,
+    add_those_with_rows,
+    answer_pieces,
+    answer_rows,
+    guarded,
+    prepare,
+)
+from suffice.sources.stream import BATCH_ROWS, ArrowStream
 
-
-def answer_partition(
-    batches: Iterable[Any], task: Callable[[Batch], Any], domain: Domain, weight: Hashable | None
-) -> Iterator[Any]:
-    """The sum of a task over the Arrow batches of one partition, as one row of bytes; runs on an executor."""
+if TYPE_CHECKING:
     import pyarrow as pa
 
-    iterator = iter(batches)
-    first = next(iterator, None)
-    if first is None:
-        return
-    rest = [first]
-
-    def read(names: Sequence[Hashable]) -> Iterator[Any]:
-        while rest:
-            yield rest.pop()
-        yield from iterator
-
-    source = ArrowStream(first.schema, read)
-    if weight is not None:
-        source.weigh_by(weight)
-    answer = add_in_order(source._pieces(domain, 1), task, threads=1)
-    yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(answer)], pa.binary())], names=["answer"])
+#: The columns of answers, and of prepared partitions.
+ANSWERS = "number int, answer binary"
+SHARDS = "partition int, piece int, rows long, prepared binary, failed binary"
+#: Answers up to which the driver adds them; more are added by executors first.
+FEW_ANSWERS = 64
+#: Answers that one executor adds: a power of two, so that the tree is that of `add_answers`.
+BRANCHES = 8
 
 
 class SparkSource(PartitionedSource):
@@ -47,6 +44,7 @@ class SparkSource(PartitionedSource):
 
     unordered = "a Spark DataFrame"
     _unmatched = "The rows of a Spark DataFrame have no order to match an array of weights with"
+    _pickler = "pyspark.cloudpickle"
 
     def __init__(self, frame: Any) -> None:
         """Keep the frame; a stream without an end has no sum."""
@@ -60,14 +58,19 @@ class SparkSource(PartitionedSource):
         convert = require("pyspark.sql.pandas.types", extra="spark", purpose="Reading a Spark DataFrame").to_arrow_type
         return variable_of(name, convert(self._frame.schema[name].dataType))
 
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """None: the types of Spark have whole numbers with missing values."""
+        return frozenset()
+
     def _chosen(self, domain: Domain) -> Any:
         return self._frame.select(*("`" + str(name).replace("`", "``") + "`" for name in self._with_weights(domain)))
 
     def _collected(self, domain: Domain) -> ArrowStream:
+        """All rows, in this process."""
         table = self._chosen(domain).toArrow()
+        self.pulled += table.num_rows
         source = ArrowStream(table.schema, lambda names: table.select(list(names)).to_batches())
-        if self._weight_name is not None:
-            source.weigh_by(self._weight_name)
+        self._reading(domain).apply(source)
         return source
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
@@ -78,9 +81,177 @@ class SparkSource(PartitionedSource):
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         yield from self._collected(domain)._pieces(domain, threads)
 
-    def _total(self, task: Callable[[Batch], Answer], domain: Domain) -> Answer:
-        """The answers are added here."""
-        mapped = partial(answer_partition, task=task, domain=domain, weight=self._weight_name)
-        rows = self._chosen(domain).mapInArrow(lambda batches: mapped(batches), "answer binary").collect()
-        answers = [pickle.loads(row["answer"]) for row in rows] or [task(Batch.empty(domain))]
-        return reduce(operator.add, answers)
+    def _answer(self, packed: Packed, domain: Domain) -> Any:
+        answers = self._chosen(domain).mapInArrow(lambda batches: answer_partition(batches, packed), ANSWERS)
+        return add_those_with_rows(answer.opened() for answer in collected(answers, self._pickler))
+
+    def _held(self, work: Work[Prepared], packed: Packed, domain: Domain) -> SparkHeld[Prepared]:
+        return SparkHeld(work, packed, self._chosen(domain), domain)
+
+
+class SparkHeld(HeldElsewhere[Prepared]):
+    """Prepared partitions that Spark persists: what a lost executor held is made again from its lineage."""
+
+    location = "on the executors of Spark"
+
+    def __init__(self, work: Work[Prepared], packed: Packed, frame: Any, domain: Domain) -> None:
+        """Prepare them."""
+        super().__init__(work, packed.by, domain)
+        level = require("pyspark", extra="spark", purpose="Reading a Spark DataFrame").StorageLevel.MEMORY_AND_DISK
+        self._shards = frame.mapInArrow(lambda batches: prepare_partition(batches, packed), SHARDS).persist(level)
+        with interruptible(self._shards):
+            counts = self._shards.select("partition", "rows", "failed").collect()
+        rows: dict[int, Any] = dict.fromkeys(sorted({partition for partition, _, _ in counts}), 0)
+        for partition, size, _ in counts:
+            rows[partition] += size
+        rows |= {partition: Packed(bytes(failed), packed.by).opened() for partition, _, failed in counts if failed}
+        self._keep(rows, SparkSource.unordered)
+
+    def _answers(self, question: Packed, partitions: Sequence[int]) -> list[Packed]:
+        asked: dict[int, list[int]] = {}
+        for number, partition in enumerate(partitions):
+            asked.setdefault(partition, []).append(number)
+        answers = self._shards.mapInArrow(lambda batches: answer_shards(batches, question, asked), ANSWERS)
+        return collected(with_few_answers(answers, len(partitions), question.by), question.by)
+
+    def close(self) -> None:
+        """Let Spark forget them."""
+        self._shards.unpersist()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Frames of answers
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def with_few_answers(answers: Any, many: int, by: str) -> Any:
+    """The frame in which neighbours are added, level by level, until the driver has few to add."""
+    while many > FEW_ANSWERS:
+        many = -(-many // BRANCHES)
+        blocks = answers.selectExpr(f"number div {BRANCHES} as block", "number", "answer").repartition(many, "block")
+        answers = blocks.mapInArrow(lambda batches: add_neighbours(batches, by), ANSWERS)
+    return answers
+
+
+def collected(answers: Any, by: str) -> list[Packed]:
+    """The answers in their order, in the driver."""
+    with interruptible(answers):
+        rows = answers.collect()
+    return [Packed(bytes(answer), by) for _, answer in sorted(rows, key=lambda row: row[0])]
+
+
+@contextmanager
+def interruptible(frame: Any) -> Iterator[None]:
+    """An error or Ctrl-C here ends what Spark was asked."""
+    session, tag = frame.sparkSession, f"suffice-{uuid4().hex}"
+    session.addTag(tag)
+    try:
+        yield
+    except BaseException:
+        session.interruptTag(tag)
+        raise
+    finally:
+        session.removeTag(tag)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# On the executors
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def partition_number() -> int:
+    """The number of the partition that this task works on."""
+    from pyspark import TaskContext
+
+    context: Any = TaskContext.get()
+    return int(context.partitionId())
+
+
+def in_large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Neighbouring batches together, as those of Spark are small."""
+    import pyarrow as pa
+
+    some: list[pa.RecordBatch] = []
+    for batch in batches:
+        some.append(batch)
+        if sum(part.num_rows for part in some) >= BATCH_ROWS:
+            yield pa.Table.from_batches(some)
+            some = []
+    if some:
+        yield pa.Table.from_batches(some)
+
+
+def arrow_source(batches: Iterable[pa.RecordBatch]) -> ArrowStream | None:
+    """The rows of a partition, which come once; None where there are none."""
+    tables = in_large_batches(batches)
+    first = next(tables, None)
+    if first is None:
+        return None
+    return ArrowStream(first.schema, lambda names: chain([first], tables))
+
+
+def answer_partition(batches: Iterable[pa.RecordBatch], packed: Packed) -> Iterator[pa.RecordBatch]:
+    """What a task answers on one partition."""
+    number = partition_number()
+    source = arrow_source(batches)
+    answer = None if source is None else answer_rows(lambda: source, packed, number)
+    if answer is not None:
+        yield _batch(ANSWERS, [(number, Packed.of(answer, packed.by).data)])
+
+
+def prepare_partition(batches: Iterable[pa.RecordBatch], packed: Packed) -> Iterator[pa.RecordBatch]:
+    """One partition, prepared: a row for each of its batches."""
+    number = partition_number()
+
+    def pieces() -> Iterator[tuple[bytes, int]]:
+        work, reading = packed.opened()
+        source = arrow_source(batches)
+        for prepared, rows in () if source is None else prepare(source, work, reading):
+            yield Packed.of(prepared, packed.by).data, rows
+
+    prepared = pieces()
+    for piece in count():
+        answer = guarded(lambda: next(prepared, None), number)
+        if answer is None:
+            return
+        if isinstance(answer, Failed):
+            yield _batch(SHARDS, [(number, piece, 0, None, Packed.of(answer, packed.by).data)])
+            return
+        yield _batch(SHARDS, [(number, piece, answer[1], answer[0], None)])
+
+
+def answer_shards(
+    batches: Iterable[pa.RecordBatch], question: Packed, asked: Mapping[int, Sequence[int]]
+) -> Iterator[pa.RecordBatch]:
+    """What the shards of this task answer; `asked` has the numbers of the answers by partition."""
+    for partition, rows in groupby(_rows(batches, "partition", "prepared"), key=lambda row: row[0].as_py()):
+        if partition in asked:
+            pieces = (pickle.loads(prepared.as_buffer()) for _, prepared in rows)
+            answer = Packed.of(answer_pieces(pieces, question, partition), question.by).data
+            yield _batch(ANSWERS, [(number, answer) for number in asked[partition]])
+
+
+def add_neighbours(batches: Iterable[pa.RecordBatch], by: str) -> Iterator[pa.RecordBatch]:
+    """The sums of the blocks of answers that this task has."""
+    rows = [
+        (block.as_py(), number.as_py(), answer) for block, number, answer in _rows(batches, "block", "number", "answer")
+    ]
+    rows.sort(key=lambda row: row[:2])
+    for block, some in groupby(rows, key=lambda row: row[0]):
+        total = add_those_with_rows(pickle.loads(answer.as_buffer()) for _, _, answer in some)
+        yield _batch(ANSWERS, [(block, Packed.of(total, by).data)])
+
+
+def _rows(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        yield from zip(*(batch.column(name) for name in names), strict=True)
+
+
+def _batch(schema: str, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Rows of a schema that names its columns and their types as Spark does."""
+    import pyarrow as pa
+
+    types = {"int": pa.int32(), "long": pa.int64(), "binary": pa.binary()}
+    fields = [tuple(column.split()) for column in schema.split(", ")]
+    arrays = [pa.array(values, types[kind]) for (_, kind), values in zip(fields, zip(*rows, strict=True), strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in fields])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from suffice.domain import Domain
 from suffice.errors import OptionError
-from suffice.sources import base, stream
+from suffice.sources import base
 from suffice.sources.columns import Column
-from suffice.sources.stream import ArrowStream
+from suffice.sources.stream import ArrowStream, chunk_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,7 +24,7 @@ class RelationSource(ArrowStream):
         """Ask for the schema without running the query."""
         base.check_names(tuple(relation.columns))
         self._relation = relation
-        with _reader(relation.limit(0)) as reader:
+        with _reader(relation.limit(0), 1) as reader:
             super().__init__(reader.schema, self._batches)
 
     def weigh(self, weights: Column) -> None:
@@ -35,11 +36,11 @@ class RelationSource(ArrowStream):
     def _batches(self, names: Sequence[Hashable]) -> Iterator[Any]:
         quoted = ('"' + str(name).replace('"', '""') + '"' for name in names)
         # The connection takes no other query while a result is open, so the reader is closed also after an error.
-        with _reader(self._relation.project(", ".join(quoted))) as reader:
+        with _reader(self._relation.project(", ".join(quoted)), chunk_rows(Domain(), names)) as reader:
             yield from reader
 
 
-def _reader(relation: duckdb.DuckDBPyRelation) -> Any:
+def _reader(relation: duckdb.DuckDBPyRelation, rows: int) -> Any:
     """A record batch reader; its name has changed between versions."""
     open_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return open_reader(stream.BATCH_ROWS)
+    return open_reader(rows)

@@ -30,8 +30,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: Rows of a chunk: several are in memory at a time, with indices of 32 bits.
+#: Most rows of a chunk, and most bytes of its columns, about: several chunks are in memory at a time.
 BATCH_ROWS = 131_072
+BATCH_BYTES = 1 << 24
+
+
+def chunk_rows(domain: Domain, names: Sequence[Hashable]) -> int:
+    """Rows of a chunk of these columns: fewer where there are many columns, so that memory does not follow them."""
+    width = sum(4 if name in domain and domain[name].kind == "discrete" else 8 for name in names)
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // max(width, 1)))
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,10 @@ class StreamSource(Source):
         if self.rows is not None:
             check_length(len(values), self.rows)
         self._weights = check_weights(np.ascontiguousarray(values), 0)
+
+    @property
+    def _known_weight(self) -> float | None:
+        return super()._known_weight if self._weights is None else float(self._weights.sum())
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
         """Chunk by chunk."""
@@ -203,11 +214,13 @@ class StreamSource(Source):
         return self._weights[start : start + chunk.rows]
 
 
-def arrow_chunks(batches: Iterable[Any], names: Sequence[Hashable], note: str = "", start: int = 0) -> Iterator[Chunk]:
-    """Chunks from Arrow record batches or tables, cut where they are long."""
+def arrow_chunks(
+    batches: Iterable[Any], names: Sequence[Hashable], rows: int, note: str = "", start: int = 0
+) -> Iterator[Chunk]:
+    """Chunks of so many rows from Arrow record batches or tables; short ones stay as they are."""
     for whole in batches:
-        for offset in range(0, whole.num_rows, BATCH_ROWS):
-            batch = whole.slice(offset, BATCH_ROWS)
+        for offset in range(0, whole.num_rows, rows):
+            batch = whole.slice(offset, rows)
             columns = {name: ArrowColumn(name, batch.column(name), start) for name in names}
             yield Chunk(columns, batch.num_rows, note)
             start += batch.num_rows
@@ -237,7 +250,7 @@ class ArrowStream(StreamSource):
         return next(iter(self._read([name])), None)
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
-        return arrow_chunks(self._read(names), names)
+        return arrow_chunks(self._read(names), names, chunk_rows(domain, names))
 
 
 class ReaderSource(ArrowStream):

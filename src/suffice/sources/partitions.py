@@ -1,0 +1,170 @@
+"""What runs beside the rows of a partition, on whatever machine they are: read, prepare, answer, add.
+
+Nothing here knows an engine. What travels is packed into bytes before an engine sees it, and errors are values: an
+engine would try a task that raises again, write its traceback into a log, and wrap the error in one of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import traceback
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from suffice.domain import Domain
+from suffice.errors import DataError, SufficeError
+from suffice.kernels.threads import one_blas_thread
+from suffice.sources.base import Batch, Source
+from suffice.sources.held import Prepared, Work
+from suffice.sources.reduction import add_answers
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Anything that travels, as bytes; `by` names the pickler of the engine, which answers are packed with as well."""
+
+    data: bytes
+    by: str
+
+    @classmethod
+    def of(cls, value: object, by: str) -> Packed:
+        """Pack a value: functions and classes of a notebook by value, those of a module by name."""
+        return cls(importlib.import_module(by).dumps(value), by)
+
+    def opened(self) -> Any:
+        """The value."""
+        return pickle.loads(self.data)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the rows of every partition are read.
+
+    `weight` names the column of weights, `whole` the floats that are read as whole numbers. Where the domain is
+    `settled`, a state that it does not have is an error: codes would not be equal everywhere.
+    """
+
+    domain: Domain
+    weight: Hashable | None = None
+    whole: frozenset[Hashable] = frozenset()
+    settled: bool = False
+
+    def apply(self, source: Source) -> Source:
+        """The rows of a partition, to be read in this way."""
+        source.integer_columns = self.whole
+        if self.weight is not None:
+            source.weigh_by(self.weight)
+        return source
+
+    def batches(self, source: Source) -> Iterator[Batch]:
+        """The coded batches of a partition; none of a partition without rows."""
+        source.check_columns([name for name in self.domain if name != self.weight])
+        for piece in self.apply(source)._pieces(self.domain, 1):
+            batch = piece()
+            if self.settled and batch.domain != self.domain:
+                raise _changed(batch.domain, self.domain)
+            if batch.rows:
+                yield batch
+
+
+def _changed(seen: Domain, settled: Domain) -> DataError:
+    name = next(name for name in settled if seen[name] != settled[name])
+    states = [state for state in seen[name].states if settled[name].find(state) is None]
+    return DataError(
+        f"Column {name!r} holds {states[0]!r}, which it did not when its states were counted: the rows changed between "
+        "two passes. Give rows that are the same each time, by persisting a sample or a shuffle before the fit."
+    )
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An error beside the rows of a partition."""
+
+    error: Exception
+    partition: int
+
+    def raise_here(self, frame: str) -> None:
+        """Raise it where the fit is, with the partition of the frame that it comes from."""
+        error = self.error
+        where = f"This is partition {self.partition} of {frame}, whose rows are counted from 0."
+        if isinstance(error, SufficeError):
+            error.args = (f"{error} {where}",)
+        else:
+            error.add_note(where)
+        raise error
+
+
+def guarded(call: Callable[[], Any], partition: int) -> Any:
+    """What a call gives, on one BLAS thread, or the error that it raises."""
+    try:
+        with one_blas_thread():
+            return call()
+    except SufficeError as error:
+        return Failed(error.with_traceback(None), partition)
+    except Exception as error:
+        error.add_note(traceback.format_exc())
+        return Failed(_able_to_travel(error.with_traceback(None)), partition)
+
+
+def _able_to_travel(error: Exception) -> Exception:
+    """The error, or one that says the same where it does not pickle."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+@dataclass(frozen=True)
+class PreparedPartition(Generic[Prepared]):
+    """What is kept of a partition: its batches, prepared one by one, and its number of rows."""
+
+    pieces: Sequence[Prepared]
+    rows: int
+
+
+def prepare(source: Source, work: Work[Prepared], reading: Reading) -> Iterator[tuple[Prepared, int]]:
+    """The prepared batches of a partition, each with its rows."""
+    for batch in reading.batches(source):
+        yield work.prepare(batch), batch.rows
+
+
+def prepare_shard(make: Callable[[], Source], packed: Packed, partition: int) -> PreparedPartition[Any] | Failed:
+    """All of a partition; `make` opens its rows."""
+
+    def call() -> PreparedPartition[Any]:
+        work, reading = packed.opened()
+        prepared = list(prepare(make(), work, reading))
+        return PreparedPartition([piece for piece, _ in prepared], sum(rows for _, rows in prepared))
+
+    shard: PreparedPartition[Any] | Failed = guarded(call, partition)
+    return shard
+
+
+def answer_rows(make: Callable[[], Source], packed: Packed, partition: int) -> Any:
+    """The sum of a task over the batches of a partition, None without rows, or the error."""
+
+    def call() -> Any:
+        task, reading = packed.opened()
+        return add_those_with_rows(task(batch) for batch in reading.batches(make()))
+
+    return guarded(call, partition)
+
+
+def answer_pieces(pieces: Iterable[Any], question: Packed, partition: int) -> Any:
+    """What the prepared batches of a partition answer to a question: a task and its parameters."""
+
+    def call() -> Any:
+        task, parameters = question.opened()
+        return add_those_with_rows(task(piece, parameters) for piece in pieces)
+
+    return guarded(call, partition)
+
+
+def add_those_with_rows(answers: Iterable[Any]) -> Any:
+    """The sum of the answers in their order; None of none; the first error, where there is one."""
+    given = [answer for answer in answers if answer is not None]
+    failed = next((answer for answer in given if isinstance(answer, Failed)), None)
+    return failed if failed is not None else add_answers(given) if given else None

@@ -1,0 +1,133 @@
+"""Works and questions for held data, in a module that workers in other processes can import too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from suffice.errors import MissingValueError
+from suffice.sources.base import Batch
+
+COLUMNS = ["s", "t", "x", "y"]
+
+
+def frame(rows: int = 3000) -> pd.DataFrame:
+    """Two columns of states, of which one has a state that turns up late and sorts first, and two of numbers."""
+    rng = np.random.default_rng(11)
+    data = pd.DataFrame(
+        {
+            "s": np.array(["a", "b", "c"])[rng.integers(0, 3, rows)],
+            "t": np.array(["u", "v"])[rng.integers(0, 2, rows)],
+            "x": rng.normal(size=rows),
+            "y": rng.gamma(2.0, size=rows),
+        }
+    )
+    data.loc[rows - 5 :, "s"] = "0 comes late"
+    return data
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Weighted cross products of a design of an intercept, the numbers and the states, as of a step of IRLS."""
+
+    def prepare(self, batch: Batch) -> np.ndarray:
+        states = [np.arange(1, batch.domain[name].card) for name in batch.discrete]
+        dummies = [(codes == state) for codes, some in zip(batch.codes, states, strict=True) for state in some]
+        return np.column_stack([np.ones(batch.rows), *batch.reals, *dummies]).astype(float)
+
+    def evaluate(self, prepared: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        mean = 1 / (1 + np.exp(-(prepared @ parameters)))
+        return prepared.T @ (prepared * (mean * (1 - mean))[:, None])
+
+
+def gram_of(data: pd.DataFrame, parameters: np.ndarray) -> np.ndarray:
+    """The same from a frame in memory, by pandas."""
+    dummies = [pd.get_dummies(data[name], dtype=float).iloc[:, 1:] for name in ("s", "t")]
+    design = np.column_stack([np.ones(len(data)), data[["x", "y"]], *dummies])
+    mean = 1 / (1 + np.exp(-(design @ parameters)))
+    return design.T @ np.diag(mean * (1 - mean)) @ design
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Distinct rows of states with their counts; a round gives each of them a weight."""
+
+    def prepare(self, batch: Batch) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+        rows, counts = np.unique(batch.codes, axis=1, return_counts=True)
+        return rows, counts, tuple(batch.domain[name].card for name in batch.discrete)
+
+    def evaluate(self, prepared: Any, parameters: float) -> np.ndarray:
+        rows, counts, shape = prepared
+        table = np.zeros(shape)
+        np.add.at(table, tuple(rows), counts * parameters)
+        return table
+
+
+@dataclass(frozen=True)
+class Places:
+    """Which process prepared a shard, which one was asked, and how many rows it has."""
+
+    def prepare(self, batch: Batch) -> tuple[int, int]:
+        return os.getpid(), batch.rows
+
+    def evaluate(self, prepared: tuple[int, int], parameters: object) -> tuple[tuple[int, int, int], ...]:
+        return ((prepared[0], os.getpid(), prepared[1]),)
+
+
+@dataclass(frozen=True)
+class Refusing:
+    """A work that takes no missing value, or fails as the code of a user may."""
+
+    own: bool = False
+
+    def prepare(self, batch: Batch) -> int:
+        missing = np.isnan(batch.reals[0])
+        if missing.any() and self.own:
+            raise ZeroDivisionError("of my own")
+        if missing.any():
+            row = batch.start + int(missing.argmax())
+            raise MissingValueError(f"Column {batch.real[0]!r} has a missing value (row {row}); none may be missing.")
+        return batch.rows
+
+    def evaluate(self, prepared: int, parameters: object) -> int:
+        if parameters == "fail":
+            raise LookupError("in a round")
+        return prepared
+
+
+def process(prepared: object, parameters: object) -> tuple[int, ...]:
+    """Which process was asked."""
+    return (os.getpid(),)
+
+
+def slow_gram(prepared: np.ndarray, parameters: tuple[np.ndarray, float]) -> np.ndarray:
+    """The Gram matrix, some time later."""
+    time.sleep(parameters[1])
+    return Gram().evaluate(prepared, parameters[0])
+
+
+def deadly_gram(prepared: np.ndarray, parameters: tuple[np.ndarray, str]) -> np.ndarray:
+    """The Gram matrix, but the first process that is asked is killed while it computes."""
+    try:
+        Path(parameters[1]).touch(exist_ok=False)
+    except FileExistsError:
+        return Gram().evaluate(prepared, parameters[0])
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("a killed process does not go on")
+
+
+def waited(condition: Callable[[], bool]) -> None:
+    """Wait until it holds; a worker may need some time to forget, or to come back."""
+    for _ in range(300):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("still not after half a minute")

@@ -1,0 +1,143 @@
+"""Shards that Spark persists: the digits of a fit in memory, whatever happens to a Python worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sources.held_works import (
+    COLUMNS,
+    DistinctRows,
+    Gram,
+    Places,
+    Refusing,
+    deadly_gram,
+    frame,
+    gram_of,
+    process,
+    slow_gram,
+    waited,
+)
+from suffice.domain import Variable
+from suffice.errors import DataError, MissingValueError, UnknownStateError
+from suffice.sources import open_source
+from suffice.sources import spark as spark_source
+from suffice.sources.held import Held
+
+sql = pytest.importorskip("pyspark.sql")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+BETA = np.linspace(-0.3, 0.4, 7)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        tests = str(Path(__file__).resolve().parent.parent)
+        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], tests]))
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "3",
+        }
+        # Two cores, and four attempts at a task: with one, as in local[2], Spark survives no loss.
+        session = sql.SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()
+        yield session
+        session.stop()
+
+
+def hold(data: Any, work: Any, columns: list[str] = COLUMNS) -> Held[Any]:
+    source = open_source(data)
+    held = source.hold(work, source.settle(source.infer(columns)))
+    assert getattr(source, "pulled", 0) == 0
+    return held
+
+
+def test_rounds_equal_those_in_memory(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = frame()
+    here = hold(data, Gram())
+    with hold(spark.createDataFrame(data).repartition(5), Gram()) as held:
+        for scale in (1.0, 5.0):
+            total = held.sum(scale * BETA)
+            np.testing.assert_allclose(total, here.sum(scale * BETA), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(total, gram_of(data, scale * BETA), rtol=1e-11)
+        assert (held.rounds, held.location, held.shards) == (2, "on the executors of Spark", 5)
+        assert held.bytes_out / held.rounds / held.shards < 1000
+        assert held.bytes_back / held.rounds / held.shards < 1000
+        # Many answers are added by executors first: the same tree.
+        monkeypatch.setattr(spark_source, "FEW_ANSWERS", 1)
+        monkeypatch.setattr(spark_source, "BRANCHES", 2)
+        back = held.bytes_back
+        np.testing.assert_array_equal(held.sum(5.0 * BETA), total)
+        assert held.bytes_back - back < 1000
+        places = held.sum(None, by=process)
+    assert os.getpid() not in places
+    assert not held._shards.is_cached
+
+
+def test_distinct_rows_empty_partitions_and_chosen_shards(spark: Any) -> None:
+    data = frame()
+    rows = spark.createDataFrame(data)
+    with hold(rows.where("x > 1000").union(rows), DistinctRows(), ["s", "t"]) as held:
+        counts = pd.crosstab(data["s"], data["t"]).to_numpy()
+        np.testing.assert_array_equal(held.sum(2.0), 2 * counts)
+        assert held.shards == 2
+        np.testing.assert_array_equal(held.sum(1.0, shards=[0]) + held.sum(1.0, shards=[1]), counts)
+        np.testing.assert_array_equal(held.sum(1.0, shards=[0, 0]), 2 * held.sum(1.0, shards=[0]))
+
+
+def test_rows_stay_on_the_executors(spark: Any) -> None:
+    with hold(spark.createDataFrame(frame()).repartition(2), Places()) as held:
+        answers = held.sum(None)
+    assert os.getpid() not in {process for answer in answers for process in answer[:2]}
+    assert sum(rows for _, _, rows in answers) == 3000
+    with hold(spark.createDataFrame(frame()).limit(0), Places()) as held:
+        assert held.sum(None) == ((os.getpid(), os.getpid(), 0),)
+
+
+def test_a_killed_worker_changes_no_digit(spark: Any, tmp_path: Path) -> None:
+    with hold(spark.createDataFrame(frame()).repartition(4), Gram()) as held:
+        before = held.sum(BETA)
+        marker = tmp_path / "killed"
+        np.testing.assert_array_equal(held.sum((BETA, str(marker)), by=deadly_gram), before)
+        assert marker.exists()
+
+
+def test_an_interrupted_round_leaves_nothing_running(spark: Any) -> None:
+    with hold(spark.createDataFrame(frame()).repartition(8), Gram()) as held:
+        before = held.sum(BETA)
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            held.sum((BETA, 1.0), by=slow_gram)
+        waited(lambda: not spark.sparkContext.statusTracker().getActiveJobsIds())
+        np.testing.assert_array_equal(held.sum(BETA), before)
+
+
+def test_errors_come_back_as_they_are(spark: Any) -> None:
+    data = frame()
+    data.loc[1607, "x"] = np.nan
+    rows = spark.createDataFrame(data).coalesce(1)
+    with pytest.raises(
+        MissingValueError, match=r"'x' has a missing value \(row 1607\).*partition 0 of a Spark DataFrame"
+    ):
+        hold(rows, Refusing())
+    with pytest.raises(ZeroDivisionError, match="of my own"):
+        hold(rows, Refusing(own=True))
+    source = open_source(rows)
+    with pytest.raises(UnknownStateError, match=r"'s' holds '0 comes late'.*\(row 2995\).*partition 0"):
+        source.settle(source.infer(["s"], {"s": Variable.discrete("s", ["a", "b", "c"])}))
+    with pytest.raises(DataError, match="the rows changed between two passes"):
+        source.hold(Gram(), open_source(data.iloc[:100]).settle(source.infer(["s"])))
