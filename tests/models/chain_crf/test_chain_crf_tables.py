@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,12 @@ def test_weights_and_validation_of_tables() -> None:
         (lambda m, f: m.fit(f, "label"), "group="),
         (lambda m, f: m.fit(f, "labels", group="sentence"), "Did you mean 'label'"),
         (lambda m, f: m.fit([[{"a": 1}]], [["x"]], group="sentence"), "X is a list"),
+        (lambda m, f: m.fit(f, group="sentence"), "y is missing"),
+        (lambda m, f: m.partial_fit(f, "label"), "X is a table (DataFrame)"),
+        (lambda m, f: m.fit([[{"a": 1}]]), "y is missing"),
+        (lambda m, f: m.fit([[{"a": 1}]], [["x"]]).score_samples([[{"a": 1}]]), "y is missing"),
+        (lambda m, f: sf.summarize(m, f), "its fit goes over them again and again"),
+        (lambda m, f: sf.GraphCRF().fit([sf.GraphExample([[1.0]])]), "y is missing"),
         (lambda m, f: m.fit(f.assign(label=None), "label", group="sentence"), "label"),
         (lambda m, f: m.fit(f.assign(size=np.nan), "label", group="sentence", columns=["size"]), "'size' is nan"),
         (lambda m, f: m.fit(f, "label", group="sentence", features="word"), "column of lists"),
@@ -225,3 +233,32 @@ def test_errors_say_what_to_do(call: Any, words: str) -> None:
     with pytest.raises(sf.SufficeError) as error:
         call(sf.ChainCRF(), frame)
     assert words in str(error.value)
+
+
+MEMORY = """
+import resource, sys, warnings
+import suffice as sf
+warnings.simplefilter("ignore")
+options = {"prior": sf.Normal(variance=1.0), "max_iter": 2, "memory_limit": "2MB", "threads": 1}
+model = sf.ChainCRF(**options).fit(sys.argv[1], "label", group="sentence")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, model.report_.plan)
+"""
+
+
+def test_memory_does_not_follow_the_tokens(tmp_path: Path) -> None:
+    """Peak memory of fits from Parquet in processes of their own: lists of features would take 1.4 kB a token."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{number}" for number in range(500)])
+    peaks = []
+    for count in (20_000, 160_000):
+        label = rng.integers(0, 3, count)
+        columns: dict[str, Any] = {"sentence": np.arange(count) // 10, "label": np.array(list("ABC"))[label]}
+        columns |= {f"f{j}": words[rng.integers(0, 400, count) + 50 * label] for j in range(4)}
+        path = str(tmp_path / f"{count}.parquet")
+        pq.write_table(pa.table(columns), path, row_group_size=10_000)
+        run = subprocess.run([sys.executable, "-c", MEMORY, path], capture_output=True, text=True, check=True)
+        peak, plan = run.stdout.split(" ", 1)
+        assert "scratch folder" in plan or count == 20_000
+        peaks.append(int(peak))
+    assert peaks[1] < peaks[0] + 40

@@ -116,7 +116,7 @@ class ChainCRF(ConditionalField):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         group: Hashable | None = None,
@@ -239,7 +239,7 @@ class ChainCRF(ConditionalField):
     def score(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         group: Hashable | None = None,

@@ -19,7 +19,7 @@ from suffice.engines.label_scores import Matrix
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.models.chain_crf.names import interned
 from suffice.models.conditional_field.labels import LARGEST, too_large
-from suffice.sources.sequences import Sequences
+from suffice.sources.sequences import Sequences, is_table
 
 _NUMBERS = (int, float, np.integer, np.floating)
 
@@ -138,6 +138,11 @@ def read_sequences(
 
 def listed_sequences(X: Iterable[Any]) -> list[Any]:
     """The sequences in a list, none of them empty."""
+    if is_table(X) and not isinstance(X, list | tuple):
+        raise DataError(
+            f"X is a table ({type(X).__name__}), which fit, predict, predict_marginals and score read by group=; a "
+            "list of sequences is expected here, each a list of steps or an array."
+        )
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise DataError(
             f"X is of type {type(X).__name__}; expected a list of sequences, each a list of steps or an array."

@@ -115,6 +115,8 @@ class TokenTable:
 
         labels: those there may be; None: those seen. space: the columns of a fit; None: all that there are.
         """
+        if label is None:
+            raise OptionError("y is missing: name the column of the table that holds the labels, as in y='label'.")
         self.source.check_columns([label])
         variable = Variable(label, "discrete") if labels is None else Variable.discrete(label, labels)
         settled = self.settled(variable, space)
