@@ -12,10 +12,11 @@ from suffice.errors import OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.chain_crf.decoding import ChainDecoder
 from suffice.models.chain_crf.fitted import ChainCRFFitted
-from suffice.models.chain_crf.tables import LabelRows, TokenForm, TokenTable, in_the_kind_of
+from suffice.models.chain_crf.tables import LabelRows, TokenForm, TokenTable
 from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
+from suffice.models.conditional_field.tables import in_the_kind_of
 from suffice.options import own_options
 
 

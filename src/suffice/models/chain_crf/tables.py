@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,10 +21,11 @@ from suffice.models.chain_crf.tokens import (
     TokenFeatures,
     TokenWork,
 )
+from suffice.models.conditional_field.tables import reads_table
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import Held, Settled
 from suffice.sources.opening import open_source
-from suffice.sources.sequences import Sequences, is_table
+from suffice.sources.sequences import Sequences
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,7 @@ class TokenForm:
 
     def reads(self, X: object) -> bool:
         """Whether X is a table to be read by this form; an error where it cannot be."""
-        table = is_table(X) and not isinstance(X, list | tuple)
-        if table and self.group is None:
-            raise OptionError(
-                "X is a table of tokens; name the column that tells its sequences apart by group=, and the column of "
-                "labels by y=."
-            )
-        if not table and any(vars(self).values()):
-            named = listing([name for name, value in vars(self).items() if value is not None])
-            raise OptionError(f"{named} name columns of a table; X is a {type(X).__name__}.")
-        return table
+        return reads_table(X, vars(self), ("group",))
 
 
 class TokenTable:
@@ -173,7 +164,7 @@ class LabelRows:
     marginals: bool
     features: TokenFeatures | None = None
 
-    def __call__(self, batch: Batch) -> dict[str, Any]:
+    def __call__(self, batch: Batch) -> dict[Hashable, Any]:
         """Columns of one value a row."""
         assert self.features is not None
         assert batch.offsets is not None
@@ -184,28 +175,3 @@ class LabelRows:
             rows = np.concatenate(decoder.marginals(sequences))
             return {str(label): rows[:, code] for code, label in enumerate(decoder.labels)}
         return {"label": [decoder.labels[code] for code in decoder.best_codes(sequences).tolist()]}
-
-
-def in_the_kind_of(X: Any, answer: Any) -> Any:
-    """Columns for the rows of a table, as what the table is.
-
-    Of pandas and polars a Series (several columns: a frame), of Arrow an array (a table), of files, queries and
-    anything else in this process NumPy's array; what engines elsewhere give stays there.
-    """
-    import pyarrow as pa
-
-    if not isinstance(answer, Iterable) or hasattr(answer, "columns"):
-        return answer
-    table = pa.Table.from_batches(list(answer))
-    one = table.num_columns == 1
-    pd, pl = sys.modules.get("pandas"), sys.modules.get("polars")
-    if pd is not None and isinstance(X, pd.DataFrame):
-        frame = table.to_pandas().set_axis(X.index)
-        return frame[table.column_names[0]] if one else frame
-    if pl is not None and isinstance(X, pl.DataFrame):
-        frame = pl.from_arrow(table)
-        return frame.to_series() if one else frame
-    if isinstance(X, pa.Table | pa.RecordBatch):
-        return table.column(0) if one else table
-    columns = [column.to_numpy(zero_copy_only=False) for column in (part.combine_chunks() for part in table.columns)]
-    return columns[0] if one else np.stack(columns, axis=1)
