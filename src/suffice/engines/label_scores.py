@@ -22,6 +22,7 @@ from suffice.kernels.chain_batches import TILE, filled_up
 from suffice.kernels.label_scores import Matrix as Matrix
 from suffice.kernels.label_scores import Packing as Packing
 from suffice.kernels.label_scores import label_pairs as label_pairs
+from suffice.kernels.label_scores import ranges as ranges
 from suffice.kernels.label_steps import SequenceSteps as SequenceSteps
 from suffice.kernels.threads import run
 

@@ -11,7 +11,7 @@ from label_paths import features, gradient, random_sequences
 from suffice.errors import OptionError
 from suffice.models.chain_crf.features import read_sequences
 from suffice.models.chain_crf.stochastic import ChainStochastic
-from suffice.models.chain_crf.structure import ChainWeightOptions, structure_of
+from suffice.models.chain_crf.structure import ChainWeightOptions, SeenLabels, structure_of
 from suffice.models.conditional_field.labels import read_labels
 from suffice.models.conditional_field.priors import read_prior
 from suffice.models.conditional_field.stochastic import StochasticPlan
@@ -35,10 +35,12 @@ def data(seed: Any = 0, count: Any = 6) -> Any:
 def stochastic(X: Any, Y: Any, prior: Any = None, **plan: Any) -> Any:
     sequences = read_sequences(X)
     codes, labels = read_labels(Y, sequences.offsets, (0, 1))
-    structure = structure_of(sequences, codes, labels, ChainWeightOptions())
+    design = sequences.values
+    seen = SeenLabels.of(design.matrix, codes, sequences.offsets, 2)
+    structure = structure_of(design.space, seen, labels, ChainWeightOptions())
     return ChainStochastic(
         structure,
-        sequences.reading(sequences.values.without_zeros()),
+        sequences.reading(design.without_zeros().matrix),
         codes,
         np.ones(len(X)),
         read_prior(prior, structure.length),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.errors import OptionError
+from suffice.fitting.contract import Inputs
 from suffice.models.chain_crf.decoding import ChainDecoder
 from suffice.models.chain_crf.fitted import ChainCRFFitted
+from suffice.models.chain_crf.tables import LabelRows, TokenForm, TokenTable
 from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
+from suffice.models.conditional_field.tables import in_the_kind_of
 from suffice.options import RunOptions, own_options
 
 
@@ -21,7 +25,7 @@ class ChainCRF(ConditionalField):
 
     The objective is the SUM of the log-likelihood over sequences, plus the log prior. X are sequences of steps: dicts
     of features, lists of names, arrays or sparse matrices (steps, features); y are the labels of each step of each
-    sequence.
+    sequence. Or X is a table of tokens, a row for each step, with `group=`, and y the name of its column of labels.
 
     Args:
         prior: on all weights: ``Normal(mean, variance)`` (CRFsuite's c2 is ``1 / (2 variance)``), ``Laplace(scale)``
@@ -53,6 +57,8 @@ class ChainCRF(ConditionalField):
         warm_start: start from the weights of the last fit.
         random_state: seed of stochastic solvers.
         threads: None is one for each core.
+        memory_limit: most bytes that the sequences of a table may take in memory, or a text such as "2GB"; half of what
+            is free unless given. Beyond it they are kept in a scratch folder.
         checkpoint: file from which an interrupted fit goes on; for solvers that are not stochastic.
         run: see `RunOptions`.
 
@@ -91,6 +97,7 @@ class ChainCRF(ConditionalField):
         warm_start: bool = False,
         random_state: Any = 0,
         threads: int | None = None,
+        memory_limit: Any = None,
         **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
@@ -99,6 +106,48 @@ class ChainCRF(ConditionalField):
 
     def _task(self) -> ChainCRFTask:
         return ChainCRFTask(self._options)
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Any = None,
+        features: Hashable | None = None,
+        validation: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Learn the weights from sequences, or from a table of tokens where it is.
+
+        Args:
+            X: sequences, or a table with a row for each step: a pandas, polars or Arrow table, Parquet or CSV files, a
+                DuckDB relation, a Dask or Spark frame.
+            y: the labels of each sequence; of a table, the name of the column that holds them.
+            sample_weight: how many sequences each sequence stands for (n,); of a table, the column that holds it. Those
+                of weight 0 are left out.
+            group: the column of a table that tells its sequences apart.
+            order: the column by which the steps of each sequence are sorted; rows of a DuckDB, Dask or Spark table need
+                it, since these come in no order of their own.
+            columns: the columns of features, by default all others. Text gives the feature ``column:value``, a number
+                or a truth value the feature ``column`` with that value; where text is missing, there is no feature.
+            features: a column of lists of names of features, in place of `columns` or beside them.
+            validation: sequences and labels (X, y), or a table and its column of labels; the fit ends when their
+                log-likelihood no longer rises.
+
+        Returns:
+            self
+        """
+        form = TokenForm(group, order, columns, features)
+        if not form.reads(X):
+            if self._options["memory_limit"] is not None:
+                raise OptionError("memory_limit is for tables of tokens; sequences in lists are in memory already.")
+            return super().fit(X, y, sample_weight, validation=validation)
+        more = {"y": y, "sample_weight": sample_weight, "validation": validation, "form": form}
+        return self._fitted_to(Inputs(X, more))
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
@@ -142,6 +191,66 @@ class ChainCRF(ConditionalField):
         return top_transitions(self.fitted_, n, lowest=lowest)
 
     # -- predictions -------------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Any = None,
+        features: Hashable | None = None,
+    ) -> Any:
+        """The most probable labels (Viterbi) of each sequence; of a table, the label of each row.
+
+        Labels of a table are in the order of its rows and of its kind: a Series of pandas or polars, an Arrow array; an
+        array for files and queries; a frame that is not computed yet for Dask and Spark. Without `columns` those are
+        read that the model has features of.
+        """
+        form = TokenForm(group, order, columns, features)
+        return self._answered(X, form, marginals=False) if form.reads(X) else super().predict(X)
+
+    def predict_marginals(
+        self,
+        X: Any,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Any = None,
+        features: Hashable | None = None,
+    ) -> Any:
+        """The probability of every label at every step, given the whole sequence: an array (steps, label) each.
+
+        Rows are read by number or by label: ``marginals[0][2]["B-NP"]``. Of a table a column for each label, in the
+        order of its rows and of its kind, as in `predict`.
+        """
+        form = TokenForm(group, order, columns, features)
+        return self._answered(X, form, marginals=True) if form.reads(X) else super().predict_marginals(X)
+
+    def _answered(self, X: Any, form: TokenForm, *, marginals: bool) -> Any:
+        fitted: ChainCRFFitted = self.fitted_
+        task = LabelRows(fitted.structure, fitted.weights, marginals)
+        return in_the_kind_of(X, TokenTable(X, form, self._options).mapped(fitted.structure.space, task))
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Any = None,
+        features: Hashable | None = None,
+    ) -> float:
+        """Mean log-likelihood of a sequence (weighted), natural logarithm; `accuracy` counts labels instead."""
+        form = TokenForm(group, order, columns, features)
+        if not form.reads(X):
+            return super().score(X, y, sample_weight)
+        task, fitted = self._task(), self.fitted_
+        data = task.compared_tokens(X, y, form, fitted.structure, sample_weight)
+        with data.held:
+            return task.objective(data).log_likelihood(fitted.weights) / data.weight
 
     def predict_k_best(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k most probable paths of each sequence (or all there are) with their log-probabilities, best first."""

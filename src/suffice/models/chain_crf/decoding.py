@@ -10,14 +10,15 @@ import numpy as np
 from suffice.array_types import Floats, Ints
 from suffice.checks import whole_number
 from suffice.engines.chain import Chains
-from suffice.models.chain_crf.features import DesignedSequences, read_sequences
-from suffice.models.chain_crf.objective import SequenceBlock
+from suffice.models.chain_crf.blocks import SequenceBlock
+from suffice.models.chain_crf.features import read_sequences
+from suffice.models.chain_crf.rounds import FeatureSequences
 from suffice.models.chain_crf.structure import ChainStructure, check_lengths
 from suffice.models.conditional_field.decoding import FieldDecoder, spans
 from suffice.models.conditional_field.marginals import Marginals
 
 
-class ChainDecoder(FieldDecoder[DesignedSequences]):
+class ChainDecoder(FieldDecoder[FeatureSequences]):
     """A structure with its weights, asked about sequences."""
 
     def __init__(self, structure: ChainStructure, weights: Floats, threads: int | None = None) -> None:
@@ -25,13 +26,13 @@ class ChainDecoder(FieldDecoder[DesignedSequences]):
         super().__init__(structure.labels)
         self.structure, self.weights, self.threads = structure, weights, threads
 
-    def read(self, X: Iterable[Any]) -> DesignedSequences:
+    def read(self, X: Iterable[Any]) -> FeatureSequences:
         """Sequences with the features of the fit; others are left out."""
         sequences = read_sequences(X, space=self.structure.space)
         check_lengths(self.structure, sequences.offsets)
-        return sequences.reading(sequences.values.without_zeros())
+        return sequences.reading(sequences.values.without_zeros().matrix)
 
-    def best_codes(self, sequences: DesignedSequences) -> Ints:
+    def best_codes(self, sequences: FeatureSequences) -> Ints:
         """The best path of each sequence (Viterbi)."""
         return np.concatenate([chains.best_paths(threads=self.threads)[0][0] for chains, _ in self._chains(sequences)])
 
@@ -48,7 +49,7 @@ class ChainDecoder(FieldDecoder[DesignedSequences]):
                 lists.append([(named[rank][s], float(logs[s, rank])) for rank in ranks])
         return lists
 
-    def marginals(self, sequences: DesignedSequences) -> list[Marginals]:
+    def marginals(self, sequences: FeatureSequences) -> list[Marginals]:
         """Posteriors (steps, K) of each sequence."""
         answers: list[Marginals] = []
         for chains, _ in self._chains(sequences):
@@ -56,12 +57,12 @@ class ChainDecoder(FieldDecoder[DesignedSequences]):
             answers += [Marginals(rows[a:b], self.labels) for a, b in spans(chains.offsets)]
         return answers
 
-    def drawn_codes(self, sequences: DesignedSequences, count: int, rng: np.random.Generator) -> Ints:
+    def drawn_codes(self, sequences: FeatureSequences, count: int, rng: np.random.Generator) -> Ints:
         """Paths (count, steps) drawn from their distribution."""
         drawn = [chains.sample(count, random_state=rng, threads=self.threads) for chains, _ in self._chains(sequences)]
         return np.concatenate(drawn, axis=1)
 
-    def log_likelihoods(self, sequences: DesignedSequences, codes: Ints) -> Floats:
+    def log_likelihoods(self, sequences: FeatureSequences, codes: Ints) -> Floats:
         """Log p(y | x) of each sequence (n,); -inf where the constraints forbid the path."""
         logs = [
             chains.log_weights(codes[slice(*steps)]) - chains.log_partition(threads=self.threads)
@@ -69,6 +70,6 @@ class ChainDecoder(FieldDecoder[DesignedSequences]):
         ]
         return np.concatenate(logs)
 
-    def _chains(self, sequences: DesignedSequences) -> Iterator[tuple[Chains, tuple[int, int]]]:
+    def _chains(self, sequences: FeatureSequences) -> Iterator[tuple[Chains, tuple[int, int]]]:
         block = SequenceBlock(self.structure, sequences, np.ones(len(sequences)), threads=self.threads, calls=None)
         yield from block.steps.chains(block.parts(self.weights))

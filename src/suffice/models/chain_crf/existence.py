@@ -4,61 +4,52 @@ from __future__ import annotations
 
 import numpy as np
 
-from suffice.array_types import Floats, Ints
-from suffice.models.chain_crf.features import DesignedSequences
-from suffice.models.chain_crf.objective import SequenceBlock
+from suffice.array_types import Floats
+from suffice.models.chain_crf.rounds import ChainRounds, best_features, feature_ends, feature_reach, separated
 from suffice.models.conditional_field.existence import SeparableLabels
+from suffice.models.conditional_field.shards import LabelSeparation, LargestOfShards, PartOfVector
 
 
 class SeparablePaths(SeparableLabels):
-    """Paths of labels given, codes (steps,), and all others: see `SeparableLabels`."""
+    """Paths of labels given, and all others: see `SeparableLabels`."""
 
-    def __init__(self, block: SequenceBlock, sequences: DesignedSequences, codes: Ints) -> None:
-        """See the class."""
-        self.block, self.sequences, self.codes = block.evenly(), sequences, codes
-        self.structure, self.observed = block.structure, self.block.observed(codes)
+    def __init__(self, rounds: ChainRounds, sequences: int, steps: int) -> None:
+        """How many sequences are held, and how many steps they have."""
+        self.rounds, self.sequences, self.steps = rounds, sequences, steps
+        self.layout, self.observed = rounds.layout, rounds.features(evenly=True)
 
-    def extremes(self, x: Floats) -> tuple[Floats, Floats]:
-        """Scores of the paths given, and the highest scores of any paths, of each sequence (n,)."""
-        own, top = [], []
-        for chains, steps in self.block.steps.chains(self.block.parts(x)):
-            own.append(chains.log_weights(self.codes[slice(*steps)]))
-            top.append(chains.best_paths()[1][:, 0])
-        return np.concatenate(own), np.concatenate(top)
+    def separation(self, direction: Floats) -> LabelSeparation:
+        """What a direction (k,) does to the labels given."""
+        answer: LabelSeparation = self.rounds.ask(direction, separated)
+        return answer
 
     def best_features(self, x: Floats) -> Floats:
         """The features (k,) of the best paths under x."""
-        return self.block.observed(self.block.best_codes(x))
+        answer: PartOfVector = self.rounds.ask(x, best_features, evenly=True)
+        return answer.whole()
 
     def first_slope(self) -> Floats:
         """The slope (k,) at weights of 0."""
-        return self.observed - self.block.expected(np.zeros(self.structure.length))[1]
+        nothing = np.zeros(self.layout.length)
+        return np.asarray(self.observed - self.rounds.ask(nothing, evenly=True).parts[1].whole())
 
     def ends(self) -> tuple[Floats, Floats]:
         """Bounds (k,) of the sum of every feature over all paths."""
-        matrix = self.sequences.values.matrix
-        rises, falls = (
-            np.bincount(matrix.indices, part, matrix.columns).astype(np.float64)
-            for part in (np.maximum(matrix.filled, 0.0), np.minimum(matrix.filled, 0.0))
-        )
-        moves, count = self.sequences.n_steps - len(self.sequences), len(self.sequences)
+        sums: PartOfVector = self.rounds.held.sum(self.rounds.width, feature_ends)
+        falls, rises = sums.whole().T
+        moves, count = self.steps - self.sequences, self.sequences
         return self._bounds(falls, 0.0, 0.0), self._bounds(rises, moves, count)
 
     def ranges(self) -> Floats:
         """Bounds (k,) of the range of every feature over the paths of any one sequence."""
-        from scipy import sparse
-
-        matrix, lengths = self.sequences.values.matrix, self.sequences.lengths
-        owner = np.repeat(np.arange(len(lengths)), lengths)[matrix.row_of_entry]
-        sums = sparse.coo_array((np.abs(matrix.filled), (owner, matrix.indices)), shape=(len(lengths), matrix.columns))
-        reach = np.asarray(sums.tocsr().max(axis=0).todense(), np.float64).ravel()
-        return self._bounds(reach, float(lengths.max() - 1), 1.0)
+        largest: LargestOfShards = self.rounds.held.sum(self.rounds.width, feature_reach)
+        return self._bounds(largest.values[:-1], float(largest.values[-1]) - 1.0, 1.0)
 
     def _bounds(self, features: Floats, moves: float, ends: float) -> Floats:
         """The vector (k,) of bounds of each feature (columns,), of any transition, and of any first or last label."""
-        structure, size = self.structure, self.structure.size
+        layout, size = self.layout, self.layout.size
         conditioned = np.broadcast_to(
-            features[structure.conditioned][:, None, None], (len(structure.conditioned), size, size)
+            features[layout.conditioned][:, None, None], (len(layout.conditioned), size, size)
         )
-        by_pair = features[structure.packing.features]
-        return structure.joined(by_pair, np.full((size, size), moves), np.full((2, size), ends), conditioned)
+        by_pair = features[layout.packing.features]
+        return layout.joined(by_pair, np.full((size, size), moves), np.full((2, size), ends), conditioned)

@@ -19,7 +19,7 @@ from suffice.engines.label_scores import Matrix
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.models.chain_crf.names import interned
 from suffice.models.conditional_field.labels import LARGEST, too_large
-from suffice.sources.sequences import Sequences
+from suffice.sources.sequences import Sequences, is_table
 
 _NUMBERS = (int, float, np.integer, np.floating)
 
@@ -36,6 +36,11 @@ class FeatureSpace:
     width: int
     names: tuple[str, ...] = ()
     bias: bool = False
+
+    def of_columns(self, kept: NDArray[np.bool_]) -> FeatureSpace:
+        """Some columns of a named space, the one of the bias among them."""
+        names = tuple(name for name, keep in zip(self.names, kept.tolist(), strict=False) if keep)
+        return replace(self, names=names, width=int(kept.sum()))
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -80,11 +85,8 @@ class StepDesign:
         """Only some columns of a named design."""
         matrix, width = self.entries_of(kept).matrix, int(kept.sum())
         columns = (np.cumsum(kept) - 1).astype(np.int32)
-        names = tuple(name for name, keep in zip(self.space.names, kept.tolist(), strict=False) if keep)
-        return StepDesign(
-            replace(matrix, indices=columns[matrix.indices], columns=width),
-            replace(self.space, names=names, width=width),
-        )
+        narrow = replace(matrix, indices=columns[matrix.indices], columns=width)
+        return StepDesign(narrow, self.space.of_columns(kept))
 
     def with_bias(self) -> StepDesign:
         """One more column, of ones, after the others."""
@@ -136,6 +138,11 @@ def read_sequences(
 
 def listed_sequences(X: Iterable[Any]) -> list[Any]:
     """The sequences in a list, none of them empty."""
+    if is_table(X) and not isinstance(X, list | tuple):
+        raise DataError(
+            f"X is a table ({type(X).__name__}), which fit, predict, predict_marginals and score read by group=; a "
+            "list of sequences is expected here, each a list of steps or an array."
+        )
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise DataError(
             f"X is of type {type(X).__name__}; expected a list of sequences, each a list of steps or an array."

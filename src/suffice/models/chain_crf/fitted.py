@@ -71,14 +71,14 @@ class ChainCRFFitted(FieldFitted[ChainStructure]):
             len(labels),
         )
         structure = ChainStructure(
-            checked(FeatureSpace(space["kind"], space["width"], tuple(space["names"]), space["bias"])),
-            labels,
             packing,
             np.asarray(plain["free"], np.bool_),
             np.asarray(plain["allowed"], np.bool_),
             np.asarray(plain["ends"], np.bool_),
             bool(plain["boundaries"]),
             np.asarray(plain["conditioned"], np.int64),
+            checked(FeatureSpace(space["kind"], space["width"], tuple(space["names"]), space["bias"])),
+            labels,
         )
         _check_parts(structure)
         return cls(structure=structure, **read_weights(plain, structure.length, "ChainCRF"))

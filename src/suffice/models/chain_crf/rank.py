@@ -14,71 +14,84 @@ the transitions.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from suffice.array_types import Floats, Ints
-from suffice.models.chain_crf.features import DesignedSequences
-from suffice.models.chain_crf.objective import SequenceBlock
-from suffice.models.chain_crf.structure import ChainStructure
+from suffice.models.chain_crf.layout import ChainLayout
+from suffice.models.chain_crf.rounds import ChainRounds, ChainShard
 from suffice.models.conditional_field.rank import MOST, SPARE, FeatureRank, numerical_rank, rank_of_draws, sketched
+from suffice.models.conditional_field.shards import PartOfVector, ShardSums
 
 
-def chain_rank(block: SequenceBlock, sequences: DesignedSequences) -> FeatureRank:
-    """The number of parameters that the sequences of a block tell apart."""
-    structure = block.structure
-    if structure.size == 1:
+def chain_rank(rounds: ChainRounds) -> FeatureRank:
+    """The number of parameters that held sequences tell apart."""
+    layout = rounds.layout
+    if layout.size == 1:
         return FeatureRank(0)
-    rank = _rank(block, sequences)
-    return FeatureRank(_bound(structure, sequences), exact=False) if rank is None else FeatureRank(rank)
+    rank = _rank(rounds)
+    return FeatureRank(_bound(layout, rounds), exact=False) if rank is None else FeatureRank(rank)
 
 
-def bounded_rank(structure: ChainStructure) -> FeatureRank:
+def bounded_rank(layout: ChainLayout) -> FeatureRank:
     """What can be said without the sequences."""
-    return FeatureRank(_bound(structure, None), exact=False) if structure.size > 1 else FeatureRank(0)
+    return FeatureRank(_bound(layout, None), exact=False) if layout.size > 1 else FeatureRank(0)
 
 
-def _rank(block: SequenceBlock, sequences: DesignedSequences) -> int | None:
-    structure = block.structure
-    if not (structure.allowed.all() and structure.ends.all()):
-        return _rank_by_paths(block, sequences)
-    features = np.flatnonzero(np.diff(structure.packing.pointers))
-    if len(features) + 2 * len(structure.conditioned) + 4 > MOST:
+def _rank(rounds: ChainRounds) -> int | None:
+    layout = rounds.layout
+    if not (layout.allowed.all() and layout.ends.all()):
+        return _rank_by_paths(rounds)
+    features = np.flatnonzero(np.diff(layout.packing.pointers))
+    if len(features) + 2 * len(layout.conditioned) + 4 > MOST:
         return None
-    columns, pairs = _columns(structure, sequences, features)
-    size = structure.size
-    if len(structure.packing.labels) == len(features) * size and structure.free.all():
+    answer: ShardSums = rounds.held.sum(None, StepColumns(layout, features, alone=rounds.held.shards == 1))
+    columns, pairs = answer.parts
+    size = layout.size
+    if len(layout.packing.labels) == len(features) * size and layout.free.all():
         return (size - 1) * numerical_rank(columns) + (size - 1) ** 2 * numerical_rank(pairs)
-    return _rank_by_distributions(structure, features, columns, pairs) if structure.length <= MOST else None
+    return _rank_by_distributions(layout, features, columns, pairs) if layout.length <= MOST else None
 
 
-def _columns(structure: ChainStructure, sequences: DesignedSequences, features: Ints) -> tuple[Floats, Floats]:
-    """Two matrices with the row spaces of what there is at a step, and at a pair of steps.
+@dataclass(frozen=True, eq=False)
+class StepColumns:
+    """Two matrices with the row spaces of what there is at a step, and at a pair of steps; those of shards add up.
 
-    The first has the features; those that transitions depend on, here where a step comes before and at the step after;
-    "first", "last", "after a step" and "before a step". The second has the features that transitions depend on, and 1.
+    The first has the features (c,); those that transitions depend on, here where a step comes before and at the step
+    after; "first", "last", "after a step" and "before a step". The second has the features that transitions depend on,
+    and 1. alone: there is one shard.
     """
-    from scipy import sparse
 
-    design, offsets = sequences.values.matrix, sequences.offsets
-    whole = design.to_scipy()
-    first, last = np.zeros((2, design.rows))
-    first[offsets[:-1]] = last[offsets[1:] - 1] = 1.0
-    own = whole[:, structure.conditioned]
-    into = sparse.csr_array(sparse.diags_array(1.0 - first) @ own)
-    onward = sparse.vstack([into[1:], sparse.csr_array((1, own.shape[1]))])
-    ends = [first, last] if structure.boundaries else [0.0 * first, 0.0 * last]
-    sides = sparse.csr_array(np.stack([*ends, 1.0 - first, 1.0 - last], axis=1))
-    columns = sketched(sparse.hstack([whole[:, features], into, onward, sides], format="csr"))
-    ones = sparse.csr_array((1.0 - first)[:, None])
-    return columns, sketched(sparse.hstack([into, ones], format="csr"))
+    layout: ChainLayout
+    features: Ints
+    alone: bool
+
+    def __call__(self, shard: ChainShard, _: object) -> ShardSums:
+        """Those of one shard."""
+        from scipy import sparse
+
+        layout, sequences = self.layout, shard.everywhere(len(self.layout.packing.pointers) - 1)
+        whole, offsets = sequences.values.to_scipy(), sequences.offsets
+        first, last = np.zeros((2, whole.shape[0]))
+        first[offsets[:-1]] = last[offsets[1:] - 1] = 1.0
+        own = whole[:, layout.conditioned]
+        into = sparse.csr_array(sparse.diags_array(1.0 - first) @ own)
+        onward = sparse.vstack([into[1:], sparse.csr_array((1, own.shape[1]))])
+        ends = [first, last] if layout.boundaries else [0.0 * first, 0.0 * last]
+        sides = sparse.csr_array(np.stack([*ends, 1.0 - first, 1.0 - last], axis=1))
+        ones = sparse.csr_array((1.0 - first)[:, None])
+        seed = None if self.alone else shard.seed
+        columns = sketched(sparse.hstack([whole[:, self.features], into, onward, sides], format="csr"), seed)
+        return ShardSums((columns, sketched(sparse.hstack([into, ones], format="csr"), seed)))
 
 
-def _rank_by_distributions(structure: ChainStructure, features: Ints, columns: Floats, pairs: Floats) -> int:
+def _rank_by_distributions(layout: ChainLayout, features: Ints, columns: Floats, pairs: Floats) -> int:
     """The rank of the features under random signed distributions: see the module."""
-    size, g = structure.size, len(structure.conditioned)
+    size, g = layout.size, len(layout.conditioned)
     rng = np.random.default_rng(0)
-    rows = np.empty((structure.length + SPARE, structure.length))
-    every = np.zeros((len(structure.packing.pointers) - 1, size))
+    rows = np.empty((layout.length + SPARE, layout.length))
+    every = np.zeros((len(layout.packing.pointers) - 1, size))
     for row in range(len(rows)):
         signed = rng.standard_normal((len(columns), size))
         moved = columns.T @ (signed - signed.mean(axis=1, keepdims=True))
@@ -87,8 +100,8 @@ def _rank_by_distributions(structure: ChainStructure, features: Ints, columns: F
         both = np.tensordot(pairs, both - both.mean(axis=2, keepdims=True), axes=(0, 0))
         every[features] = moved[: len(features)]
         into, onward, sides = np.split(moved[len(features) :], [g, 2 * g])
-        rows[row] = structure.joined(
-            every[structure.packing.features, structure.packing.labels],
+        rows[row] = layout.joined(
+            every[layout.packing.features, layout.packing.labels],
             both[g] + (sides[2][None, :] + sides[3][:, None]) / size,
             sides[:2],
             both[:g] + (into[:, None, :] + onward[:, :, None]) / size,
@@ -96,46 +109,69 @@ def _rank_by_distributions(structure: ChainStructure, features: Ints, columns: F
     return numerical_rank(rows)
 
 
-def _rank_by_paths(block: SequenceBlock, sequences: DesignedSequences) -> int | None:
+def _rank_by_paths(rounds: ChainRounds) -> int | None:
     """The rank of the features of random paths, where constraints leave some out."""
-    structure = block.structure
-    chains = [part for part, _ in block.steps.chains(block.parts(np.zeros(structure.length)))]
+    layout = rounds.layout
 
-    def draw(rng: np.random.Generator) -> Floats:
-        shares = rng.standard_normal(len(sequences))
-        one, other = (
-            block.steps.observed(np.concatenate([c.sample(random_state=rng)[0] for c in chains]), shares)
-            for _ in range(2)
-        )
-        return structure.joined(
-            one.states - other.states,
-            one.transitions - other.transitions,
-            one.ends - other.ends,
-            one.conditioned - other.conditioned,
-        )
+    def draws(count: int, seed: int) -> Floats:
+        answer: PartOfVector = rounds.held.sum(None, PathDraws(layout, count, seed))
+        return answer.whole().T
 
-    entries = len(sequences.values.matrix.indices) + structure.size * sequences.values.matrix.rows
-    return rank_of_draws(draw, structure.length, entries)
+    entries = float(rounds.held.sum(layout.size, _entries))
+    return rank_of_draws(draws, layout.length, entries)
 
 
-def _bound(structure: ChainStructure, sequences: DesignedSequences | None) -> int:
+def _entries(shard: ChainShard, size: int) -> int:
+    """What the features of one path of all sequences cost."""
+    matrix = shard.examples.values
+    return len(matrix.indices) + size * matrix.rows
+
+
+@dataclass(frozen=True, eq=False)
+class PathDraws:
+    """The features of one random path less those of another, (k, count), with random shares of the sequences."""
+
+    layout: ChainLayout
+    count: int
+    seed: int
+
+    def __call__(self, shard: ChainShard, _: object) -> PartOfVector:
+        """Those of one shard."""
+        under = shard.under(self.layout, 1)
+        block, rng = under.block, np.random.default_rng([self.seed, shard.seed])
+        chains = [part for part, _ in block.steps.chains(block.parts(np.zeros(block.layout.length)))]
+        rows = []
+        for _ in range(self.count):
+            block = block.weighing(rng.standard_normal(len(shard.examples)))
+            one, other = (np.concatenate([c.sample(random_state=rng)[0] for c in chains]) for _ in range(2))
+            rows.append(block.observed(one) - block.observed(other))
+        return under.answer(np.stack(rows, axis=1))
+
+
+def _bound(layout: ChainLayout, rounds: ChainRounds | None) -> int:
     """A bound of the rank from above, which needs no matrix.
 
     A number added to the weights of a feature for all labels changes nothing, and of features that always have the same
     values one does the work of all.
     """
-    size, packing = structure.size, structure.packing
+    size, packing = layout.size, layout.packing
     kinds = np.arange(len(packing.pointers) - 1)
-    if sequences is not None:
-        design = sequences.values.matrix
-        # Columns that are the same have the same random sums, to the last bit.
-        mixed = np.random.default_rng(0).standard_normal((2, design.rows))[:, design.row_of_entry] * design.filled
-        sums = np.stack([np.bincount(design.indices, row, design.columns) for row in mixed], axis=1)
-        _, kinds = np.unique(sums, axis=0, return_inverse=True)
-        kinds = np.where(np.bincount(design.indices, minlength=design.columns) > 0, kinds.ravel(), -1)
+    if rounds is not None:
+        sums: PartOfVector = rounds.held.sum(rounds.width, _mixed_columns)
+        mixed = sums.whole()
+        _, kinds = np.unique(mixed[:, :2], axis=0, return_inverse=True)
+        kinds = np.where(mixed[:, 2] > 0, kinds.ravel(), -1)
     keys = np.unique((kinds[packing.features] * size + packing.labels)[kinds[packing.features] >= 0])
     whole = int((np.bincount(keys // size) == size).sum()) if len(keys) else 0
-    transitions = int(structure.free.sum()) - bool((structure.free == structure.allowed).all())
-    ends = int(structure.ends.sum()) - 2 if structure.boundaries else 0
-    conditioned = len(structure.conditioned) * (int(structure.allowed.sum()) - 1)
+    transitions = int(layout.free.sum()) - bool((layout.free == layout.allowed).all())
+    ends = int(layout.ends.sum()) - 2 if layout.boundaries else 0
+    conditioned = len(layout.conditioned) * (int(layout.allowed.sum()) - 1)
     return len(keys) - whole + transitions + ends + conditioned
+
+
+def _mixed_columns(shard: ChainShard, width: int) -> PartOfVector:
+    """Two random sums of every column (width, 3), and its entries: those of equal columns are equal to the last bit."""
+    design = shard.examples.values
+    mixed = np.random.default_rng([0, shard.seed]).standard_normal((2, design.rows))[:, design.row_of_entry]
+    sums = [np.bincount(design.indices, row, design.columns) for row in (*(mixed * design.filled), None)]
+    return PartOfVector(width, np.stack(sums, axis=1).astype(np.float64), shard.own)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
 from suffice.engines.label_scores import SequenceSteps
-from suffice.models.chain_crf.features import DesignedSequences
-from suffice.models.chain_crf.objective import EVALUATIONS
-from suffice.models.chain_crf.structure import ChainStructure
+from suffice.models.chain_crf.blocks import EVALUATIONS
+from suffice.models.chain_crf.layout import ChainLayout
+from suffice.models.chain_crf.rounds import FeatureSequences
 from suffice.models.conditional_field.priors import WeightPenalties
 
 Dense = Callable[[dict[str, Any], Ints], None]
@@ -30,23 +30,21 @@ SMALLEST = 0.1
 class Residuals:
     """Observed less expected features of some sequences, by step and label, through the compiled loops."""
 
-    def __init__(self, structure: ChainStructure, sequences: DesignedSequences, codes: Ints) -> None:
+    def __init__(self, layout: ChainLayout, sequences: FeatureSequences, codes: Ints) -> None:
         """Codes (steps,) of the labels given."""
-        self.structure, self.codes, self.offsets = structure, codes, sequences.offsets
-        self.steps = SequenceSteps(sequences.values.matrix, structure.packing, sequences.offsets)
+        self.layout, self.codes, self.offsets = layout, codes, sequences.offsets
+        self.steps = SequenceSteps(sequences.values, layout.packing, sequences.offsets)
         # Masks would be looked through at each update, places are not.
-        self._free, ends = np.flatnonzero(structure.free), np.flatnonzero(structure.ends)
-        self._ends = ends if structure.boundaries else ends[:0]
-        nothing = np.zeros(structure.length)
-        self._logs = structure.transitions(nothing), structure.end_weights(nothing)
+        self._free, ends = np.flatnonzero(layout.free), np.flatnonzero(layout.ends)
+        self._ends = ends if layout.boundaries else ends[:0]
+        nothing = np.zeros(layout.length)
+        self._logs = layout.transitions(nothing), layout.end_weights(nothing)
 
     @classmethod
-    def where_they_pay(cls, structure: ChainStructure, sequences: DesignedSequences, codes: Ints) -> Residuals | None:
+    def where_they_pay(cls, layout: ChainLayout, sequences: FeatureSequences, codes: Ints) -> Residuals | None:
         """None where NumPy does, or where transitions depend on features."""
-        fine = not len(structure.conditioned) and SequenceSteps.pay(
-            sequences.values.matrix, structure.size, EVALUATIONS
-        )
-        return cls(structure, sequences, codes) if fine else None
+        fine = not len(layout.conditioned) and SequenceSteps.pay(sequences.values, layout.size, EVALUATIONS)
+        return cls(layout, sequences, codes) if fine else None
 
     def differences(
         self, x: Floats, scale: float, chosen: Ints, shares: Floats, *, best: bool
@@ -56,8 +54,8 @@ class Residuals:
         x (k,): the weights, those of states divided by `scale`. shares: of each of the chosen sequences. best: the
         features of the best path in place of those expected.
         """
-        structure = self.structure
-        states, size = structure.states(x).view(), structure.size
+        layout = self.layout
+        states, size = layout.states(x).view(), layout.size
         states.flags.writeable = False
         link = self.steps.link(*self._weights(x), logs=best)
         residuals, moves, ends = [], np.zeros((size, size)), np.zeros((2, size))
@@ -84,7 +82,7 @@ class Residuals:
 
     def _weights(self, x: Floats) -> tuple[Floats, Floats]:
         """Log weights of transitions (K, K) and ends (2, K); they hold until the next call."""
-        first, middle = self.structure.bounds[:2]
+        first, middle = self.layout.bounds[:2]
         transitions, ends = self._logs
         transitions.ravel()[self._free] = x[first:middle]
         ends.ravel()[self._ends] = x[middle:]
@@ -95,7 +93,7 @@ class Residuals:
         answer = self.differences(x, 1.0, chosen, shares, best=False)
         if answer is None:
             return None
-        states = np.zeros(self.structure.bounds[0])
+        states = np.zeros(self.layout.bounds[0])
         for s, rows in answer[0]:
             self.steps.add(s, rows, states)
         return np.concatenate((states, answer[1]))
@@ -111,7 +109,7 @@ class SparseEpoch:
     def __init__(self, residuals: Residuals, kept: dict[str, Any], *, averaged: bool, precision: float) -> None:
         """The memory is changed in place."""
         self.residuals, self.kept, self.averaged, self.precision = residuals, kept, averaged, precision
-        self.border = residuals.structure.bounds[0]
+        self.border = residuals.layout.bounds[0]
         self.states, self.rest = kept["raw"][: self.border], kept["raw"][self.border :]
         self.late = np.zeros(self.border if averaged else 0)
         self._begin()

@@ -5,19 +5,21 @@ Where expectations are exact, updates touch the weights of the features of a min
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.engines.chain_gibbs import gibbs
-from suffice.models.chain_crf.features import DesignedSequences
-from suffice.models.chain_crf.objective import EVALUATIONS, SequenceBlock
+from suffice.errors import OptionError
+from suffice.models.chain_crf.blocks import EVALUATIONS, SequenceBlock
+from suffice.models.chain_crf.layout import ChainLayout
+from suffice.models.chain_crf.rounds import ChainShard, FeatureSequences
 from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_precision
-from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.priors import WeightPenalties
-from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan, copied
+from suffice.models.conditional_field.stochastic import Epochs, Stochastic, StochasticPlan, copied
+from suffice.sources.held import Held
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,22 +48,23 @@ class ChainStochastic(Stochastic[SequencePart]):
 
     def __init__(
         self,
-        structure: ChainStructure,
-        sequences: DesignedSequences,
+        layout: ChainLayout,
+        sequences: FeatureSequences,
         codes: Ints,
         weights: Floats,
         penalties: WeightPenalties,
         plan: StochasticPlan,
         *,
         unit: float | None = None,
+        count: int | None = None,
     ) -> None:
-        """Codes (steps,), weights (n,) as in the objective; unit as in `Stochastic`."""
-        super().__init__(structure.size, codes, weights, penalties, plan, unit)
-        self.structure, self.sequences = structure, sequences
+        """Codes (steps,), weights (n,) as in the objective; unit and count as in `Stochastic`."""
+        super().__init__(layout.size, codes, weights, penalties, plan, unit, count)
+        self.layout, self.sequences = layout, sequences
         #: What makes updates touch the weights of a minibatch alone, where there is such a thing.
         self._residuals = None
         if plan.expectations == "exact" or plan.method == "perceptron":
-            self._residuals = Residuals.where_they_pay(structure, sequences, codes)
+            self._residuals = Residuals.where_they_pay(layout, sequences, codes)
 
     def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
         """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some sequences."""
@@ -79,7 +82,7 @@ class ChainStochastic(Stochastic[SequencePart]):
     def part(self, chosen: Ints) -> SequencePart:
         """Some sequences."""
         steps = self.sequences.steps_of(chosen)[0]
-        block = SequenceBlock(self.structure, self.sequences.chosen(chosen), self.weights[chosen], threads=1)
+        block = SequenceBlock(self.layout, self.sequences.chosen(chosen), self.weights[chosen], threads=1)
         return SequencePart(block, self.codes[steps], steps)
 
     def draws(self, part: SequencePart, x: Floats) -> Ints:
@@ -104,7 +107,50 @@ class ChainStochastic(Stochastic[SequencePart]):
             return super().epoch(memory)
         kept = copied(memory)
         schedule = None if self.plan.method == "perceptron" else self.schedule
-        precision /= self.unit * len(self.weights)
+        precision /= self.unit * self.count
         epoch = SparseEpoch(self._residuals, kept, averaged=self.averaged, precision=precision)
         epoch.run(self.batches(), self._shares, schedule, self.update)
         return kept
+
+
+@dataclass(frozen=True, eq=False)
+class ShardEpoch:
+    """One pass over the sequences of a shard, from a memory to the next; it travels to where the shard is."""
+
+    layout: ChainLayout
+    penalties: WeightPenalties
+    plan: StochasticPlan
+    unit: float
+    count: int
+
+    def __call__(self, shard: ChainShard, memory: dict[str, Any]) -> dict[str, Any]:
+        """The memory after the updates of all minibatches of the shard."""
+        sequences = shard.everywhere(len(self.layout.packing.pointers) - 1)
+        labelled = (self.layout, sequences, shard.codes, shard.weights)
+        return ChainStochastic(*labelled, self.penalties, self.plan, unit=self.unit, count=self.count).epoch(memory)
+
+
+class ShardedStochastic(Epochs):
+    """Stochastic ascent over held sequences: shards are drawn, and each goes through its own sequences.
+
+    What goes from shard to shard is the memory of the ascent. Without `shuffle` the updates are those of all sequences
+    in one shard; a minibatch ends where its shard does.
+    """
+
+    def __init__(self, held: Held[ChainShard], pass_over_shard: ShardEpoch) -> None:
+        """See the class."""
+        super().__init__(pass_over_shard.plan)
+        self.held, self.pass_over_shard = held, pass_over_shard
+        if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
+            raise OptionError(
+                "expectations='gibbs' keeps chains beside all sequences, and these are in several shards. Use "
+                "expectations='sampled' or 'exact'."
+            )
+
+    def epoch(self, memory: dict[str, Any]) -> dict[str, Any]:
+        """Go once through the shards; returns the new memory."""
+        shards = np.arange(self.held.shards)
+        for shard in (self.rng.permutation(shards) if self.plan.shuffle else shards).tolist():
+            plan = replace(self.plan, seed=int(self.rng.integers(2**62)))
+            memory = self.held.sum(memory, replace(self.pass_over_shard, plan=plan), shards=[shard])
+        return memory

@@ -1,8 +1,4 @@
-"""Which weights a chain has, how they lie in one vector, and which steps from label to label are possible at all.
-
-The vector holds the weights of (feature, label) pairs, packed by feature, then those of (label, label) pairs, those of
-first and last labels where asked for, and those of transitions that depend on features, (feature, label, label).
-"""
+"""Which weights a chain has, and which steps from label to label are possible at all."""
 
 from __future__ import annotations
 
@@ -15,90 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
-from suffice.engines.label_scores import Packing, label_pairs
+from suffice.engines.label_scores import Matrix, Packing, label_pairs
 from suffice.errors import DataError, OptionError, listing
-from suffice.models.chain_crf.features import DesignedSequences, FeatureSpace
+from suffice.models.chain_crf.features import FeatureSpace
+from suffice.models.chain_crf.layout import ChainLayout
 from suffice.models.conditional_field.labels import counted, label_codes, label_key
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class ChainStructure:
-    """The weights of a chain.
-
-    `free` (K, K): transitions that have a weight. `allowed` (K, K) and `ends` (2, K): which transitions, and which
-    first and last labels, are possible. `conditioned` (g,): columns of the design that transitions depend on.
-    """
+class ChainStructure(ChainLayout):
+    """The weights of a chain, with the names of its features and labels."""
 
     space: FeatureSpace
     labels: tuple[Any, ...]
-    packing: Packing
-    free: Mask
-    allowed: Mask
-    ends: Mask
-    boundaries: bool
-    conditioned: Ints
-
-    @property
-    def size(self) -> int:
-        """The number of labels."""
-        return len(self.labels)
 
     @cached_property
-    def bounds(self) -> tuple[int, ...]:
-        """Where each part of the vector ends."""
-        parts = (
-            len(self.packing.labels),
-            int(self.free.sum()),
-            int(self.ends.sum()) if self.boundaries else 0,
-            len(self.conditioned) * int(self.allowed.sum()),
-        )
-        return tuple(np.cumsum(parts).tolist())
-
-    @property
-    def length(self) -> int:
-        """The number of weights."""
-        return self.bounds[-1]
-
-    def states(self, weights: Floats) -> Floats:
-        """The packed weights of (feature, label) pairs."""
-        return weights[: self.bounds[0]]
-
-    def transitions(self, weights: Floats) -> Floats:
-        """The weights of transitions (K, K): 0 where there is none, -inf where a transition is impossible."""
-        matrix = np.where(self.allowed, 0.0, -np.inf)
-        matrix[self.free] = weights[self.bounds[0] : self.bounds[1]]
-        return matrix
-
-    def end_weights(self, weights: Floats) -> Floats:
-        """The weights of first and last labels (2, K); -inf where impossible."""
-        matrix = np.where(self.ends, 0.0, -np.inf)
-        if self.boundaries:
-            matrix[self.ends] = weights[self.bounds[1] : self.bounds[2]]
-        return matrix
-
-    def conditioned_weights(self, weights: Floats) -> Floats:
-        """The weights of transitions that depend on features (g, K, K), 0 where a transition is impossible."""
-        matrices = np.zeros((len(self.conditioned), self.size, self.size))
-        matrices[:, self.allowed] = weights[self.bounds[2] :].reshape(len(self.conditioned), int(self.allowed.sum()))
-        return matrices
-
-    def joined(self, states: Floats, transitions: Floats, ends: Floats, conditioned: Floats) -> Floats:
-        """The vector of parts: packed (p,), (K, K), (2, K) and (g, K, K)."""
-        return np.concatenate(
-            (
-                states,
-                transitions[self.free],
-                ends[self.ends] if self.boundaries else np.zeros(0),
-                conditioned[:, self.allowed].ravel(),
-            )
-        )
-
-    def arrays(self) -> list[NDArray[Any]]:
-        """What tells it from others."""
-        packing = self.packing
-        return [packing.pointers, packing.labels, self.free, self.allowed, self.ends, self.conditioned]
+    def layout(self) -> ChainLayout:
+        """The numbers alone."""
+        return self._with(self.packing, self.conditioned)
 
     def names(self) -> list[tuple[Any, ...]]:
         """The name of each weight: ("state", feature, label), ("transition", from, to) and so on."""
@@ -126,29 +58,75 @@ class ChainWeightOptions:
     constraints: Any = None
 
 
+@dataclass(frozen=True, eq=False)
+class SeenLabels:
+    """What labelled sequences show of the weights there may be.
+
+    `pairs` are the keys ``feature * K + label`` of all pairs that occur, rising, entries of value 0 included;
+    `transitions` (K, K) counts the labels that follow one another, `ends` (2, K) the first and the last labels.
+    """
+
+    pairs: Ints
+    transitions: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, design: Matrix, codes: Ints, offsets: Ints, size: int) -> SeenLabels:
+        """Those of the sequences of a design, codes (steps,) of their labels."""
+        inner = np.ones(len(codes), np.bool_)
+        inner[offsets[:-1]] = False
+        after = np.flatnonzero(inner)
+        moves = np.bincount(codes[after - 1] * size + codes[after], minlength=size * size)
+        ends = [np.bincount(codes[edge], minlength=size) for edge in (offsets[:-1], offsets[1:] - 1)]
+        return cls(label_pairs(design, codes, size), moves.reshape(size, size), np.stack(ends))
+
+    def __add__(self, other: SeenLabels) -> SeenLabels:
+        """Those of both."""
+        pairs = np.union1d(self.pairs, other.pairs)
+        return SeenLabels(pairs, self.transitions + other.transitions, self.ends + other.ends)
+
+    def of_columns(self, kept: Mask, *, renumber: bool) -> SeenLabels:
+        """With the pairs of some columns alone (width,), which may be numbered anew."""
+        size = len(self.transitions)
+        features, labels = np.divmod(self.pairs, size)
+        here = kept[features]
+        columns = (np.cumsum(kept) - 1)[features] if renumber else features
+        return SeenLabels((columns * size + labels)[here], self.transitions, self.ends)
+
+    def check(self, allowed: Mask, ends: Mask, labels: tuple[Any, ...]) -> None:
+        """Refuse labels that the constraints forbid."""
+        wrong = [f"{labels[j]!r} after {labels[i]!r}" for i, j in np.argwhere((self.transitions > 0) & ~allowed)]
+        outer = np.argwhere((self.ends > 0) & ~ends).tolist()
+        wrong += [f"{labels[j]!r} at the {('start', 'end')[e]} of a sequence" for e, j in outer]
+        if wrong:
+            raise DataError(
+                f"The data hold {listing(wrong)}, which constraints forbid. Mend the labels, or loosen the constraints."
+            )
+
+
 def structure_of(
-    sequences: DesignedSequences,
-    codes: Ints,
+    space: FeatureSpace,
+    seen: SeenLabels,
     labels: tuple[Any, ...],
     wanted: ChainWeightOptions,
     earlier: ChainStructure | None = None,
     *,
     columns: Mask | None = None,
 ) -> ChainStructure:
-    """The structure for sequences and codes (steps,) of their labels; with an earlier one, its pairs as well.
+    """The structure of what was seen; with an earlier one, its pairs as well.
 
     columns (width,): those that may have weights, all unless given.
     """
-    size, numeric = len(labels), sequences.values.space.kind == "columns"
+    size, numeric = len(labels), space.kind == "columns"
     allowed, ends = constraints_of(wanted.constraints, labels)
-    check_paths(codes, sequences.offsets, allowed, ends, labels)
+    seen.check(allowed, ends, labels)
     every = numeric if wanted.all_states is None else wanted.all_states
-    open_columns = np.ones(sequences.values.space.width, np.bool_) if columns is None else columns
-    packing = _all_pairs(open_columns, size) if every else _seen_pairs(sequences, codes, size, earlier)
+    open_columns = np.ones(space.width, np.bool_) if columns is None else columns
+    packing = _all_pairs(open_columns, size) if every else _seen_pairs(space, seen.pairs, size, earlier)
     every = numeric if wanted.all_transitions is None else wanted.all_transitions
-    free = allowed if every else allowed & _seen_transitions(codes, sequences.offsets, size, earlier)
-    conditioned = _conditioned(wanted.conditioned, sequences.values.space, open_columns)
-    return ChainStructure(sequences.values.space, labels, packing, free, allowed, ends, wanted.boundaries, conditioned)
+    free = allowed if every else allowed & _seen_transitions(seen.transitions > 0, earlier)
+    conditioned = _conditioned(wanted.conditioned, space, open_columns)
+    return ChainStructure(packing, free, allowed, ends, wanted.boundaries, conditioned, space, labels)
 
 
 def _all_pairs(columns: Mask, size: int) -> Packing:
@@ -156,16 +134,14 @@ def _all_pairs(columns: Mask, size: int) -> Packing:
     return Packing(pointers, np.tile(np.arange(size, dtype=np.int32), int(columns.sum())), size)
 
 
-def _seen_pairs(sequences: DesignedSequences, codes: Ints, size: int, earlier: ChainStructure | None) -> Packing:
-    """Pairs of a feature and the label of a step that has it, entries of value 0 included."""
-    design = sequences.values.matrix
-    keys = label_pairs(design, codes, size)
+def _seen_pairs(space: FeatureSpace, keys: Ints, size: int, earlier: ChainStructure | None) -> Packing:
+    """The pairs of some keys, and those of an earlier structure."""
     if earlier is not None:
-        places = _moved(earlier, sequences.values.space)
+        places = _moved(earlier, space)
         old = places[earlier.packing.features] * size + earlier.packing.labels
         keys = np.union1d(keys, old[places[earlier.packing.features] >= 0])
     features, labels = np.divmod(keys, size)
-    pointers = np.concatenate(([0], np.cumsum(np.bincount(features, minlength=design.columns))))
+    pointers = np.concatenate(([0], np.cumsum(np.bincount(features, minlength=space.width))))
     return Packing(pointers.astype(np.int64), labels.astype(np.int32), size)
 
 
@@ -177,12 +153,7 @@ def _moved(earlier: ChainStructure, space: FeatureSpace) -> Ints:
     return np.array(columns + [space.width - 1] * earlier.space.bias, np.int64)
 
 
-def _seen_transitions(codes: Ints, offsets: Ints, size: int, earlier: ChainStructure | None) -> Mask:
-    seen = np.zeros((size, size), np.bool_)
-    inner = np.ones(len(codes), np.bool_)
-    inner[offsets[:-1]] = False
-    after = np.flatnonzero(inner)
-    seen[codes[after - 1], codes[after]] = True
+def _seen_transitions(seen: Mask, earlier: ChainStructure | None) -> Mask:
     if earlier is not None:
         old = earlier.free
         seen[: len(old), : len(old)] |= old

@@ -39,7 +39,7 @@ class ConditionalField(Estimator):
     """A conditional random field: p(labels | what is known) with weights that are learned."""
 
     @abstractmethod
-    def _task(self) -> FieldTask[Any, Any, Any]:
+    def _task(self) -> FieldTask[Any, Any, Any, Any]:
         """What the options declare."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class ConditionalField(Estimator):
     def fit(
         self,
         X: Iterable[Any],
-        y: Iterable[Any],
+        y: Iterable[Any] | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         validation: tuple[Any, Any] | None = None,
@@ -67,11 +67,15 @@ class ConditionalField(Estimator):
         Returns:
             self
         """
+        return self._fitted_to(Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation}))
+
+    def _fitted_to(self, given: Inputs) -> Self:
         earlier = self._fit if self._options["warm_start"] else None
-        given = Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation})
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
 
-    def partial_fit(self, X: Iterable[Any], y: Iterable[Any], sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: Iterable[Any], y: Iterable[Any] | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Go through these examples once, in their order, with steps of `step_size`: stochastic ascent.
 
         The prior counts with one over the number of examples of this call for each. The first call begins at zero. With
@@ -174,24 +178,24 @@ class ConditionalField(Estimator):
 
     # -- how good ----------------------------------------------------------------------------------------------------
 
-    def score_samples(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
+    def score_samples(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Floats:
         """Log p(labels | example) of each example (n,), natural logarithm."""
         return self._decoder().score_samples(X, y)
 
-    def evaluate(self, X: Iterable[Any], y: Iterable[Any]) -> Evaluation:
+    def evaluate(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Evaluation:
         """The share of labels predicted right, precision, recall and F1 of each label and, for chunk labels, of chunks.
 
         Labels that the fit has not seen count as missed.
         """
         return self._decoder().evaluate(X, y)
 
-    def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Iterable[Any], y: Iterable[Any] | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of an example (weighted), natural logarithm; `accuracy` counts labels instead."""
         decoder = self._decoder()
         logs = decoder.score_samples(X, y)
         return float(np.average(logs, weights=sequence_weights(sample_weight, len(logs), words=decoder.words)))
 
-    def accuracy(self, X: Iterable[Any], y: Iterable[Any]) -> float:
+    def accuracy(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
         """The share of labels that are predicted right."""
         return self.evaluate(X, y).accuracy
 

@@ -61,7 +61,7 @@ class FieldDecoder(ABC, Generic[E]):
     def log_likelihoods(self, examples: E, codes: Ints) -> Floats:
         """Log p(labels | example) of each example (n,), for codes (steps,)."""
 
-    def given_labels(self, y: Iterable[Any], examples: E) -> Any:
+    def given_labels(self, y: Iterable[Any] | None, examples: E) -> Any:
         """The labels that a user gives, as one list for each example."""
         return y
 
@@ -84,13 +84,13 @@ class FieldDecoder(ABC, Generic[E]):
         ]
         return [[draw[number] for draw in draws] for number in range(len(examples))]
 
-    def score_samples(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
+    def score_samples(self, X: Iterable[Any], y: Iterable[Any] | None) -> Floats:
         """Log p(labels | example) of each example (n,), natural logarithm."""
         examples = self.read(X)
         codes, _ = read_labels(self.given_labels(y, examples), examples.offsets, self.labels, words=self.words)
         return self.log_likelihoods(examples, codes)
 
-    def evaluate(self, X: Iterable[Any], y: Iterable[Any]) -> Evaluation:
+    def evaluate(self, X: Iterable[Any], y: Iterable[Any] | None) -> Evaluation:
         """Precision, recall and F1 of each label; labels that the fit has not seen count as missed."""
         examples = self.read(X)
         truth = listed_labels(self.given_labels(y, examples), examples.offsets, words=self.words)

@@ -27,6 +27,7 @@ from suffice.fitting.report import Certificate
 from suffice.models.conditional_field.curvature import ends_nearby
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.rank import FeatureRank
+from suffice.models.conditional_field.shards import LabelSeparation
 
 #: Scores of the labels given, and the highest scores of any labels, of each example (n,), under weights (k,).
 Extremes = Callable[[Floats], tuple[Floats, Floats]]
@@ -44,12 +45,12 @@ MOST_CURVED = 200
 NO_MAXIMUM = "no maximum: the labels are separated, and weights run to infinity; give a prior"
 
 
-def recedes(extremes: Extremes, direction: Floats) -> bool:
-    """Whether the likelihood rises for ever along a direction (k,)."""
+def separation(extremes: Extremes, direction: Floats) -> LabelSeparation:
+    """What a direction (k,) does to the labels of some examples: along it the likelihood falls nowhere, and rises."""
     own, top = extremes(direction)
     minus_own, minus_bottom = extremes(-direction)
     slack = ROUNDING * (np.abs(own) + np.abs(top) + np.abs(minus_bottom))
-    return bool((top - own <= slack).all() and (minus_bottom - minus_own > 1e4 * slack).any())
+    return LabelSeparation(bool((top - own <= slack).all()), bool((minus_bottom - minus_own > 1e4 * slack).any()))
 
 
 def decide(
@@ -128,8 +129,8 @@ class SeparableLabels(ABC):
         """Bounds (k,) of the range of every feature over the labels of any one example."""
 
     @abstractmethod
-    def extremes(self, x: Floats) -> tuple[Floats, Floats]:
-        """Scores of the labels given, and the highest scores of any labels, of each example (n,)."""
+    def separation(self, direction: Floats) -> LabelSeparation:
+        """What a direction (k,) does to the labels given."""
 
     @abstractmethod
     def best_features(self, x: Floats) -> Floats:
@@ -153,7 +154,7 @@ def check_existence(
     if not objective.exact:
         return FieldExistence(False, alone) if alone.any() else UNDECIDED
     for direction in (alone, weights):
-        if direction.any() and recedes(labels.extremes, direction):
+        if direction.any() and labels.separation(direction).complete:
             return FieldExistence(False, direction)
     rise = None
     if rank.exact and len(weights) <= MOST_CURVED:

@@ -25,7 +25,7 @@ def too_large(what: str, value: float) -> str:
 
 
 def read_labels(
-    y: Iterable[Any], offsets: Ints, known: tuple[Any, ...] | None, *, words: Words = SEQUENCES
+    y: Iterable[Any] | None, offsets: Ints, known: tuple[Any, ...] | None, *, words: Words = SEQUENCES
 ) -> tuple[Ints, tuple[Any, ...]]:
     """Codes (steps,) of the labels, and the labels.
 
@@ -56,9 +56,11 @@ def check_labels(given: Any) -> tuple[Any, ...]:
     return labels
 
 
-def listed_labels(y: Iterable[Any], offsets: Ints, *, words: Words = SEQUENCES) -> list[list[Any]]:
+def listed_labels(y: Iterable[Any] | None, offsets: Ints, *, words: Words = SEQUENCES) -> list[list[Any]]:
     """The labels of each sequence, as many as it has steps."""
     one, step = words
+    if y is None:
+        raise DataError(f"y is missing: the model is one of labels given X. Give the labels of each {one} as y.")
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise DataError(f"y is a {type(y).__name__}; expected a list of sequences of labels.")
     sequences = list(y)
@@ -152,9 +154,3 @@ def sequence_weights(sample_weight: ArrayLike | None, count: int, *, words: Word
     if sample_weight is not None and not weights.sum() > 0.0:
         raise DataError(f"sample_weight is 0 for every {words[0]}; nothing is left.")
     return weights
-
-
-def label_shares(codes: Ints, offsets: Ints, weights: Floats, size: int) -> Floats:
-    """The share of each label (size,) among codes (steps,) of sequences of some weights (n,)."""
-    counts = np.bincount(codes, np.repeat(weights, np.diff(offsets)), size)
-    return np.asarray(counts / counts.sum())

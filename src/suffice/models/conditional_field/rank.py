@@ -53,34 +53,34 @@ def numerical_rank(matrix: Floats) -> int:
     return int((values > TOLERANCE * values[0]).sum())
 
 
-def sketched(matrix: Any) -> Floats:
+def sketched(matrix: Any, seed: int | None = None) -> Floats:
     """A dense matrix with the row space of a tall SciPy matrix (n, m), of some 2 m rows.
 
-    Each row goes to three of them at random, times a random number: almost surely no dimension is lost, because the
-    rows of a basis find a place each (as keys do in cuckoo hashing, at half the load).
+    With a seed it has so many rows in any case, and the sum of those of several matrices spans the rows of all. Each
+    row goes to three of them at random, times a random number: almost surely no dimension is lost, because the rows of
+    a basis find a place each (as keys do in cuckoo hashing, at half the load).
     """
     from scipy import sparse
 
     n, m = matrix.shape
     most = 2 * m + SPARE
-    if n <= most:
+    if n <= most and seed is None:
         return np.asarray(matrix.toarray(), np.float64)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(0 if seed is None else [0, seed])
     places = (rng.integers(0, most, 3 * n), np.tile(np.arange(n), 3))
     mixing = sparse.csr_array((rng.standard_normal(3 * n), places), shape=(most, n))
     return np.asarray((mixing @ matrix).toarray(), np.float64)
 
 
-def rank_of_draws(draw: Callable[[np.random.Generator], Floats], k: int, entries: float) -> int | None:
+def rank_of_draws(draws: Callable[[int, int], Floats], k: int, entries: float) -> int | None:
     """The dimension of the span of vectors (k,) that are drawn, or None where there are too many to draw.
 
-    entries: what a draw costs. Draws are doubled until they show no further dimension.
+    draws(count, seed): (count, k). entries: what a draw costs. Draws are doubled until they show no further dimension.
     """
     if k > MOST or 4.0 * (k + SPARE) * entries > MOST_ENTRIES:
         return None
-    rng = np.random.default_rng(0)
-    rows, rank = np.array([draw(rng) for _ in range(k + SPARE)]), -1
+    rows, rank = draws(k + SPARE, 0), -1
     while rank < (now := numerical_rank(rows)):
         rank = now
-        rows = np.concatenate([rows, [draw(rng) for _ in range(len(rows))]])
+        rows = np.concatenate([rows, draws(len(rows), len(rows))])
     return rank

@@ -84,71 +84,16 @@ class LabelledPart(Protocol):
 P = TypeVar("P", bound=LabelledPart)
 
 
-class Stochastic(ABC, Generic[P]):
-    """One stochastic fit: its minibatches, its updates and its averages; gradients are those of the shape."""
+class Epochs(ABC):
+    """Passes over the examples, from a memory to the next."""
 
-    def __init__(
-        self,
-        size: int,
-        codes: Ints,
-        weights: Floats,
-        penalties: WeightPenalties,
-        plan: StochasticPlan,
-        unit: float | None = None,
-    ) -> None:
-        """Codes of the labels, of which there are `size`; weights (n,); unit: the weight that counts once, or None."""
-        self.size, self.codes, self.weights, self.penalties, self.plan = size, codes, weights, penalties, plan
-        self.rng = generator(plan.seed)
-        self.unit = float(weights.mean()) if unit is None else unit
-        self.schedule = _schedule(plan.step, plan.decay)
-        #: Where the chains of samples of all examples stand (samples, places); none before an epoch begins.
-        self._chains: NDArray[Any] = np.zeros((0, 0), np.uint8)
+    def __init__(self, plan: StochasticPlan) -> None:
+        """How examples are gone through."""
+        self.plan, self.rng = plan, generator(plan.seed)
 
     @abstractmethod
-    def part(self, chosen: Ints) -> P:
-        """Some examples."""
-
-    @abstractmethod
-    def draws(self, part: P, x: Floats) -> Ints:
-        """Draws (samples, steps) of the labels of some examples: from chains that go on, or independent ones."""
-
-    def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
-        """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some examples."""
-        part = self.part(chosen)
-        if self.plan.expectations == "exact":
-            slope = part.slope(x)
-        else:
-            expected = np.mean([part.observed(codes) for codes in self.draws(part, x)], axis=0)
-            slope = part.observed(part.codes) - expected
-        return np.asarray(slope / (len(chosen) * self.unit) - self._prior_slope(x))
-
-    def perceptron_step(self, x: Floats, chosen: Ints) -> Floats:
-        """The features (k,) of the labels less those of the best labels."""
-        part = self.part(chosen)
-        best = part.best_codes(x)
-        return np.zeros_like(x) if (best == part.codes).all() else part.observed(part.codes) - part.observed(best)
-
-    def _prior_slope(self, x: Floats) -> Floats:
-        """The slope of the penalties, divided by the number of examples."""
-        slope = self.penalties.smooth(x)[1]
-        if self.penalties.laplace is not None:
-            slope = slope + self.penalties.laplace.rate * np.sign(x)
-        return np.asarray(slope / (self.unit * len(self.weights)))
-
-    # -- chains of samples -------------------------------------------------------------------------------------------
-
-    def standing(self, places: Ints) -> Ints:
-        """Where the chains of some places stand (samples, len(places)): at their labels before the first update."""
-        if self._chains.size:
-            return self._chains[:, places].astype(np.int64)
-        return np.tile(self.codes[places], (self.plan.samples, 1))
-
-    def stand(self, places: Ints, paths: Ints) -> None:
-        """Keep where the chains of some places came to."""
-        if self._chains.size:
-            self._chains[:, places] = paths
-
-    # -- epochs ------------------------------------------------------------------------------------------------------
+    def epoch(self, memory: dict[str, Any]) -> dict[str, Any]:
+        """Go once through the examples; returns the new memory."""
 
     def run(self, start: Floats, control: Control, gap: Measure, *, problem: str = "") -> Outcome:
         """Epochs until a limit; the state after each is measured by the exact objective, and the last one is taken."""
@@ -189,9 +134,6 @@ class Stochastic(ABC, Generic[P]):
         zeros = np.zeros_like(start)
         memory = {"raw": start.copy(), "mean": start.copy(), "first": zeros, "second": zeros.copy(), "updates": updates}
         memory |= {name: value.copy() for name, value in (walk or {}).items()}
-        if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
-            kind = np.uint8 if self.size <= 256 else np.int64
-            memory["chains"] = np.tile(self.codes.astype(kind), (self.plan.samples, 1))
         return memory
 
     def going_on(self, memory: Mapping[str, Any]) -> dict[str, Floats]:
@@ -203,6 +145,86 @@ class Stochastic(ABC, Generic[P]):
     def averaged(self) -> bool:
         """Whether the mean of all updates is the answer."""
         return self.plan.average or self.plan.method == "perceptron"
+
+
+class Stochastic(Epochs, Generic[P]):
+    """One stochastic fit: its minibatches, its updates and its averages; gradients are those of the shape."""
+
+    def __init__(
+        self,
+        size: int,
+        codes: Ints,
+        weights: Floats,
+        penalties: WeightPenalties,
+        plan: StochasticPlan,
+        unit: float | None = None,
+        count: int | None = None,
+    ) -> None:
+        """Codes of the labels, of which there are `size`; weights (n,); unit: the weight that counts once, or None.
+
+        count: how many examples share the prior, those given unless told.
+        """
+        super().__init__(plan)
+        self.size, self.codes, self.weights, self.penalties = size, codes, weights, penalties
+        self.count = len(weights) if count is None else count
+        self.unit = float(weights.mean()) if unit is None else unit
+        self.schedule = _schedule(plan.step, plan.decay)
+        #: Where the chains of samples of all examples stand (samples, places); none before an epoch begins.
+        self._chains: NDArray[Any] = np.zeros((0, 0), np.uint8)
+
+    @abstractmethod
+    def part(self, chosen: Ints) -> P:
+        """Some examples."""
+
+    @abstractmethod
+    def draws(self, part: P, x: Floats) -> Ints:
+        """Draws (samples, steps) of the labels of some examples: from chains that go on, or independent ones."""
+
+    def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
+        """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some examples."""
+        part = self.part(chosen)
+        if self.plan.expectations == "exact":
+            slope = part.slope(x)
+        else:
+            expected = np.mean([part.observed(codes) for codes in self.draws(part, x)], axis=0)
+            slope = part.observed(part.codes) - expected
+        return np.asarray(slope / (len(chosen) * self.unit) - self._prior_slope(x))
+
+    def perceptron_step(self, x: Floats, chosen: Ints) -> Floats:
+        """The features (k,) of the labels less those of the best labels."""
+        part = self.part(chosen)
+        best = part.best_codes(x)
+        return np.zeros_like(x) if (best == part.codes).all() else part.observed(part.codes) - part.observed(best)
+
+    def _prior_slope(self, x: Floats) -> Floats:
+        """The slope of the penalties, divided by the number of examples."""
+        slope = self.penalties.smooth(x)[1]
+        if self.penalties.laplace is not None:
+            slope = slope + self.penalties.laplace.rate * np.sign(x)
+        return np.asarray(slope / (self.unit * self.count))
+
+    # -- chains of samples -------------------------------------------------------------------------------------------
+
+    def standing(self, places: Ints) -> Ints:
+        """Where the chains of some places stand (samples, len(places)): at their labels before the first update."""
+        if self._chains.size:
+            return self._chains[:, places].astype(np.int64)
+        return np.tile(self.codes[places], (self.plan.samples, 1))
+
+    def stand(self, places: Ints, paths: Ints) -> None:
+        """Keep where the chains of some places came to."""
+        if self._chains.size:
+            self._chains[:, places] = paths
+
+    # -- epochs ------------------------------------------------------------------------------------------------------
+
+    def memory_at(self, start: Floats, updates: int, walk: Mapping[str, Floats] | None = None) -> dict[str, Any]:
+        """What the next epoch goes on from, with chains of samples that stand at the labels given."""
+        memory = super().memory_at(start, updates, walk)
+        if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
+            kind = np.uint8 if self.size <= 256 else np.int64
+            memory["chains"] = np.tile(self.codes.astype(kind), (self.plan.samples, 1))
+        return memory
 
     def batches(self) -> Iterator[Ints]:
         """The examples of each update of an epoch."""

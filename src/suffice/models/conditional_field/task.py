@@ -10,10 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
 from suffice.errors import DataError, OptionError
@@ -32,7 +31,6 @@ from suffice.models.conditional_field.labels import (
     SEQUENCES,
     Words,
     check_labels,
-    label_shares,
     listed_labels,
     read_labels,
     sequence_weights,
@@ -41,7 +39,9 @@ from suffice.models.conditional_field.learning import STOCHASTIC, Climb, chosen_
 from suffice.models.conditional_field.objective import FieldObjective, S, measured
 from suffice.models.conditional_field.priors import WeightPenalties, read_prior
 from suffice.models.conditional_field.rank import FeatureRank
-from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan
+from suffice.models.conditional_field.shards import LabelledShard, extent, label_counts
+from suffice.models.conditional_field.stochastic import Epochs, StochasticPlan
+from suffice.sources.held import Held, HeldHere
 
 #: The mean log-likelihood of a validation set, as a function of the weights.
 Watch = Callable[[Floats], float]
@@ -49,32 +49,58 @@ Watch = Callable[[Floats], float]
 
 Field = TypeVar("Field", bound=FieldObjective[Any])
 E = TypeVar("E", bound=Examples)
+D = TypeVar("D", bound="FieldData[Any]")
 
 
 @dataclass(frozen=True, eq=False)
 class FieldData(Generic[E]):
-    """Labelled examples that were read: codes of the labels of all steps, and weights (n,) of the examples."""
+    """Labelled examples, held where they are: how many there are, their steps, and how many examples they stand for."""
 
-    examples: E
-    codes: Ints
-    weights: Floats
+    held: Held[Any]
     structure: Any
+    rows: int
+    steps: int
+    weight: float
     watch: Watch | None = None
     passes: int = 1
 
-    @property
-    def rows(self) -> int:
-        """How many examples there are."""
-        return len(self.examples)
+    @classmethod
+    def of(cls, held: Held[Any], structure: Any, **more: Any) -> Self:
+        """With the numbers of what is held; more: other fields."""
+        rows, steps, weight = held.sum(None, extent).tolist()
+        return cls(held, structure, int(rows), int(steps), weight, **more)
 
     @property
-    def weight(self) -> float:
-        """How many they stand for."""
-        return float(self.weights.sum())
+    def together(self) -> bool:
+        """Whether all examples are one shard in this process."""
+        return isinstance(self.held, HeldHere) and self.held.shards == 1
+
+    @property
+    def shard(self) -> LabelledShard[E]:
+        """All examples, where they are one shard in this process."""
+        if not isinstance(self.held, HeldHere) or self.held.shards != 1:
+            raise AssertionError("These examples are in several shards.")
+        shard: LabelledShard[E] = self.held.prepared[0]
+        return shard
+
+    @property
+    def examples(self) -> E:
+        """All examples, where they are in this process."""
+        return self.shard.examples
+
+    @property
+    def codes(self) -> Ints:
+        """Codes (steps,) of their labels."""
+        return self.shard.codes
+
+    @property
+    def weights(self) -> Floats:
+        """How often each of them counts (n,)."""
+        return self.shard.weights
 
 
 @dataclass(frozen=True, eq=False)
-class FieldTask(ABC, Generic[Field, E, S]):
+class FieldTask(ABC, Generic[Field, E, D, S]):
     """What a conditional random field declares, by its options."""
 
     options: Mapping[str, Any]
@@ -94,7 +120,7 @@ class FieldTask(ABC, Generic[Field, E, S]):
         """The examples of a list, with the features of a fitted value, where one is known."""
 
     @abstractmethod
-    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: S) -> tuple[E, Ints]:
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: S) -> tuple[Any, Ints]:
         """Examples and codes of their labels that a structure must know."""
 
     @abstractmethod
@@ -106,15 +132,19 @@ class FieldTask(ABC, Generic[Field, E, S]):
         labels: tuple[Any, ...],
         weights: Floats,
         known: FieldFitted[S] | None,
-    ) -> FieldData[E]:
+    ) -> D:
         """The data of labelled examples: named labels, their codes (steps,), and weights (n,) of the examples."""
 
     @abstractmethod
-    def objective(self, data: FieldData[E]) -> Field:
+    def together(self, examples: Any, codes: Ints, weights: Floats, structure: S) -> D:
+        """Labelled examples in this process, as one shard."""
+
+    @abstractmethod
+    def objective(self, data: D) -> Field:
         """The penalised log-likelihood, or what takes its place."""
 
     @abstractmethod
-    def stochastic(self, data: FieldData[E], objective: Field, solver: str, *, online: bool = False) -> Stochastic[Any]:
+    def stochastic(self, data: D, objective: Field, solver: str, *, online: bool = False) -> Epochs:
         """The gradient from a few examples; online: examples in their order, each call for itself."""
 
     @abstractmethod
@@ -122,26 +152,26 @@ class FieldTask(ABC, Generic[Field, E, S]):
         """Weights, or a vector beside them, of one structure in another one."""
 
     @abstractmethod
-    def rank(self, data: FieldData[E], objective: Field, *, bounded: bool) -> FeatureRank:
+    def rank(self, data: D, objective: Field, *, bounded: bool) -> FeatureRank:
         """The number of weights that the examples tell apart, or a bound of it."""
 
     @abstractmethod
-    def separable(self, data: FieldData[E], objective: Field) -> SeparableLabels | None:
+    def separable(self, data: D, objective: Field) -> SeparableLabels | None:
         """The labels given, to be told from all others; None where that says nothing about the objective."""
 
     @abstractmethod
     def fitted(
-        self, data: FieldData[E], weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
+        self, data: D, weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
     ) -> FieldFitted[Any]:
         """The fitted value."""
 
     @abstractmethod
-    def plan_in_words(self, data: FieldData[E], objective: Field) -> str:
+    def plan_in_words(self, data: D, objective: Field) -> str:
         """How expectations are computed."""
 
     @abstractmethod
-    def arrays(self, examples: E) -> list[NDArray[Any]]:
-        """What tells examples from others."""
+    def marks(self, data: D) -> Iterable[Any]:
+        """What tells labelled examples from others."""
 
     def given_labels(self, y: Iterable[Any], examples: E) -> Any:
         """The labels that a user gives, as one list for each example."""
@@ -165,7 +195,7 @@ class FieldTask(ABC, Generic[Field, E, S]):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def read(self, given: Inputs, known: FieldFitted[S] | None, purpose: Purpose) -> FieldData[E]:
+    def read(self, given: Inputs, known: FieldFitted[S] | None, purpose: Purpose) -> D:
         """Examples and labels; with those of a fitted value that is known, where they join it."""
         listed = self.listed(given.data)
         examples = self.coded(listed, known)
@@ -191,13 +221,13 @@ class FieldTask(ABC, Generic[Field, E, S]):
             examples, codes = self.compared(validation[0], validation[1], structure)
         except DataError as error:
             raise type(error)(f"In the validation set: {error}") from None
-        data = FieldData(examples, codes, np.ones(len(examples)), structure)
+        data = self.together(examples, codes, np.ones(len(examples)), structure)
         objective = type(self)({**self.options, "prior": None}).objective(data)
         return lambda weights: objective.log_likelihood(weights) / len(examples)
 
     # -- what follows ------------------------------------------------------------------------------------------------
 
-    def climb(self, data: FieldData[E], objective: Field, solver: str) -> Climb | None:
+    def climb(self, data: D, objective: Field, solver: str) -> Climb | None:
         """The way of a stochastic solver; None for others."""
         if solver not in STOCHASTIC:
             return None
@@ -223,17 +253,17 @@ class FieldTask(ABC, Generic[Field, E, S]):
             options["random_state"],
         )
 
-    def problem(self, data: FieldData[E], start: FieldFitted[Any] | None) -> FieldProblem:
+    def problem(self, data: D, start: FieldFitted[Any] | None) -> FieldProblem:
         """The weights of these examples, from zeros or from where a start stands."""
         objective = self.objective(data)
         return FieldProblem(self, data, objective, self.start(data, start), self.solver(objective))
 
-    def one_pass(self, data: FieldData[E], known: FieldFitted[Any] | None) -> OneFieldPass:
+    def one_pass(self, data: D, known: FieldFitted[Any] | None) -> OneFieldPass:
         """One pass of stochastic ascent over these examples, by the updates asked for or else plain ones."""
         solver = self.options["solver"] if self.options["solver"] in STOCHASTIC else "sgd"
         return OneFieldPass(self, data, self.objective(data), self.start(data, known), solver, before=known)
 
-    def start(self, data: FieldData[E], known: FieldFitted[Any] | None) -> Floats:
+    def start(self, data: D, known: FieldFitted[Any] | None) -> Floats:
         """The weights of a fitted value, or zeros."""
         if known is None:
             return np.zeros(data.structure.length)
@@ -244,7 +274,7 @@ class FieldTask(ABC, Generic[Field, E, S]):
 class FieldProblem:
     """Labelled examples meet weights."""
 
-    task: FieldTask[Any, Any, Any]
+    task: FieldTask[Any, Any, Any, Any]
     data: FieldData[Any]
     objective: FieldObjective[Any]
     start: Floats
@@ -304,11 +334,12 @@ class FieldProblem:
 
     def judge(self, fitted: FieldFitted[Any]) -> Judgement:
         """Slope, bound and existence at the weights of a fitted value."""
-        data, objective = self.data, self.objective
+        objective = self.objective
+        counts = self.data.held.sum(self.data.structure.size, label_counts)
         return certify(
             objective,
             fitted.weights,
-            label_shares(data.codes, data.examples.offsets, data.weights, data.structure.size),
+            np.asarray(counts / counts.sum()),
             self.task.options["tolerance"],
             self.existence(fitted),
             self.task.chains(objective, fitted.weights),
@@ -318,7 +349,7 @@ class FieldProblem:
         """The options but those that say how long to go on, the examples, and the start."""
         options = {name: _in_words(value) for name, value in self.task.options.items() if name not in LIMITS}
         data, structure = self.data, self.data.structure
-        parts = (self.task.arrays(data.examples), data.codes, data.weights, structure.arrays(), self.start)
+        parts = (*self.task.marks(data), structure.arrays(), self.start)
         return type(self.task).__name__, self.solver, options, *parts, repr(structure.labels)
 
 

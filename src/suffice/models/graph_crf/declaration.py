@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Self, Unpack
 
 from suffice.array_types import Floats
 from suffice.errors import OptionError
+from suffice.fitting.contract import Inputs
 from suffice.models.conditional_field.declaration import ConditionalField
+from suffice.models.conditional_field.tables import in_the_kind_of
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, NODES
+from suffice.models.graph_crf.tables import NodeForm, NodeTable
 from suffice.models.graph_crf.task import GraphCRFTask, check_options
 from suffice.options import RunOptions, own_options
 
@@ -22,7 +25,8 @@ class GraphCRF(ConditionalField):
     X are `GraphExample`, or tuples (nodes, edges, edge features); y are the labels of the nodes of each example, which
     for a picture may be an array (height, width). Examples have features of nodes, edges with features, and cliques of
     further templates. All cliques of a template share its weights; every example may have a graph of its own. The
-    objective is the SUM of the log-likelihood over examples, plus the log prior.
+    objective is the SUM of the log-likelihood over examples, plus the log prior. Or X is a table of nodes, with
+    `group=`, `node=` and `neighbours=`, and y the name of its column of labels.
 
     Args:
         prior: on all weights: ``Normal(mean, variance)``, with numbers or arrays in the order of `weight_names_`,
@@ -60,6 +64,8 @@ class GraphCRF(ConditionalField):
         warm_start: start from the weights of the last fit.
         random_state: seed of all that is drawn.
         threads: None is one for each core.
+        memory_limit: most bytes that the graphs of a table may take in memory, or a text such as "2GB"; half of what is
+            free unless given. Beyond it they are kept in a scratch folder.
         run: see `RunOptions`.
 
     >>> from suffice import GraphExample, Normal
@@ -93,6 +99,7 @@ class GraphCRF(ConditionalField):
         warm_start: bool = False,
         random_state: Any = 0,
         threads: int | None = None,
+        memory_limit: Any = None,
         **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
@@ -102,6 +109,46 @@ class GraphCRF(ConditionalField):
 
     def _task(self) -> GraphCRFTask:
         return GraphCRFTask(self._options)
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        group: Hashable | None = None,
+        node: Hashable | None = None,
+        neighbours: Hashable | None = None,
+        columns: Any = None,
+        validation: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Learn the weights from graphs, or from a table of nodes where it is.
+
+        Args:
+            X: a list of `GraphExample`, or a table with a row for each node.
+            y: the labels of each example; of a table, the name of the column that holds them.
+            sample_weight: how many examples each example stands for (n,); of a table, the column that holds it. Those
+                of weight 0 are left out.
+            group: the column of a table that tells its graphs apart.
+            node: the column that names the nodes of a graph; they are numbered in its order.
+            neighbours: the column with the list of the nodes that a node is joined to; two nodes that name each other
+                have one edge, from the first of them.
+            columns: the columns of features, which are numbers; by default all others.
+            validation: examples and labels (X, y); the fit ends when their log-likelihood no longer rises.
+
+        Returns:
+            self
+        """
+        form = NodeForm(group, node, neighbours, columns)
+        if not form.reads(X):
+            if self._options["memory_limit"] is not None:
+                raise OptionError("memory_limit is for tables of nodes; graphs in lists are in memory already.")
+            return super().fit(X, y, sample_weight, validation=validation)
+        if validation is not None:
+            raise OptionError("validation is for lists of GraphExample; a table of nodes is fitted without.")
+        return self._fitted_to(Inputs(X, {"y": y, "sample_weight": sample_weight, "form": form}))
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
@@ -124,6 +171,26 @@ class GraphCRF(ConditionalField):
         return self.fitted_.template_weights(name)
 
     # -- predictions -------------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        group: Hashable | None = None,
+        node: Hashable | None = None,
+        neighbours: Hashable | None = None,
+        columns: Any = None,
+    ) -> Any:
+        """The most probable labels of each example; of a table of nodes the label of each row, in the table's kind.
+
+        Of graphs too wide for exact inference those of the highest score that loopy belief propagation and annealing
+        find. `columns` are those of the fit.
+        """
+        form = NodeForm(group, node, neighbours, columns)
+        if not form.reads(X):
+            return super().predict(X)
+        fitted, table = self.fitted_, NodeTable(X, form, self._options)
+        return in_the_kind_of(X, table.mapped(fitted.structure, fitted.weights, self._task().engine))
 
     def log_partition(self, example: GraphExample) -> float:
         """Log Z of one example: the log of the sum over all labels of exp(score), natural logarithm.

@@ -43,7 +43,7 @@ class GraphDecoder(FieldDecoder[Graphs]):
         structure = self.structure
         return read_graphs(X, [template.name for template in structure.templates[2:]], structure.widths)
 
-    def given_labels(self, y: Iterable[Any], examples: Graphs) -> Any:
+    def given_labels(self, y: Iterable[Any] | None, examples: Graphs) -> Any:
         """Labels of each example, those of pictures laid out row by row."""
         return flat_labels(y, examples)
 

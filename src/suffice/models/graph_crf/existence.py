@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from suffice.array_types import Floats, Ints
-from suffice.models.conditional_field.existence import SeparableLabels
+from suffice.models.conditional_field.existence import SeparableLabels, separation
 from suffice.models.conditional_field.priors import WeightPenalties
+from suffice.models.conditional_field.shards import LabelSeparation
 from suffice.models.graph_crf.decoding import best_codes, label_scores
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import Engine, GraphObjective
@@ -22,7 +23,11 @@ class SeparableGraphs(SeparableLabels):
         self.once = np.ones(len(graphs))
         self.observed = structure.observed(graphs, codes, self.once)
 
-    def extremes(self, x: Floats) -> tuple[Floats, Floats]:
+    def separation(self, direction: Floats) -> LabelSeparation:
+        """What a direction (k,) does to the labels given."""
+        return separation(self._extremes, direction)
+
+    def _extremes(self, x: Floats) -> tuple[Floats, Floats]:
         """Scores of the labels given, and of the best labels, of each example (n,)."""
         scores, best = self.structure.scores(x, self.graphs), self._best(x)
         own, top = (label_scores(self.structure, self.graphs, scores, codes) for codes in (self.codes, best))

@@ -271,8 +271,10 @@ def _refuse_repeated(where: str, name: str, keys: Ints, members: Ints) -> None:
         )
 
 
-def flat_labels(y: Iterable[Any], graphs: Graphs) -> Any:
+def flat_labels(y: Iterable[Any] | None, graphs: Graphs) -> Any:
     """Labels with those of pictures, arrays of several axes, laid out row by row; a lone node may have a lone label."""
+    if y is None:
+        raise DataError("y is missing: the model is one of labels given X. Give the labels of each example as y.")
     if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
         raise DataError(f"y is a {type(y).__name__}; expected the labels of each example in a list.")
     given = list(y)

@@ -121,6 +121,11 @@ class GraphObjective(FieldObjective[CliqueStructure]):
         self._exact = inference, np.bincount(label, shares, len(firsts)).astype(np.float64)
 
     @property
+    def wide(self) -> int:
+        """How many examples are too wide for exact inference."""
+        return len(self.routes.wide)
+
+    @property
     def at_most_one(self) -> bool:
         """Pseudo-likelihoods are at most 1 too; Bethe's approximation has no bound."""
         return self.engine.wide != "loopy"

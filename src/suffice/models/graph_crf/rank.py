@@ -6,32 +6,28 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.models.conditional_field.rank import FeatureRank, numerical_rank, rank_of_draws
-from suffice.models.graph_crf.graphs import Graphs
+from suffice.models.graph_crf.rounds import GraphShard, LabelDraws, entries
 from suffice.models.graph_crf.structure import CliqueStructure
 from suffice.models.graph_crf.templates import Template
+from suffice.sources.held import Held
 
 
-def graph_rank(structure: CliqueStructure, graphs: Graphs | None) -> FeatureRank:
+def graph_rank(structure: CliqueStructure, held: Held[GraphShard] | None) -> FeatureRank:
     """The number of parameters that examples tell apart; without them, a bound of it."""
     if structure.size == 1:
         return FeatureRank(0)
-    rank = None if graphs is None else _rank(structure, graphs)
+    rank = None if held is None else _rank(structure, held)
     if rank is not None:
         return FeatureRank(rank)
     bound = sum(template.features * _kinds(template) for template in structure.templates)
     return FeatureRank(bound, exact=False)
 
 
-def _rank(structure: CliqueStructure, graphs: Graphs) -> int | None:
-    nodes = int(graphs.offsets[-1])
+def _rank(structure: CliqueStructure, held: Held[GraphShard]) -> int | None:
+    def draws(count: int, seed: int) -> Floats:
+        return np.asarray(held.sum(None, LabelDraws(structure, count, seed)))
 
-    def draw(rng: np.random.Generator) -> Floats:
-        shares = rng.standard_normal(len(graphs))
-        one, other = rng.integers(0, structure.size, (2, nodes))
-        return structure.observed(graphs, one, shares) - structure.observed(graphs, other, shares)
-
-    entries = sum(part.features.size for part in graphs.parts) + nodes
-    return rank_of_draws(draw, structure.length, entries)
+    return rank_of_draws(draws, structure.length, float(held.sum(None, entries)))
 
 
 def _kinds(template: Template) -> int:

@@ -8,14 +8,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
 from suffice.checks import choice, whole_number
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, listing
 from suffice.families.base import generator
+from suffice.fitting.contract import Inputs, Purpose
 from suffice.models.conditional_field.certificate import SlopeByChains
+from suffice.models.conditional_field.existence import SeparableLabels
 from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import counted, read_labels
 from suffice.models.conditional_field.learning import ASCENT, STOCHASTIC, Climb, check_solver
@@ -28,18 +29,23 @@ from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, EXAMPLES, NODES, Graphs, flat_labels, listed_examples, read_graphs
 from suffice.models.graph_crf.objective import WORDS, Engine, GraphObjective
 from suffice.models.graph_crf.rank import graph_rank
+from suffice.models.graph_crf.rounds import GraphShard, HeldGraphObjective, HeldSeparableGraphs, ReadGraphs, digest
 from suffice.models.graph_crf.sampling import slope_by_chains
 from suffice.models.graph_crf.stochastic import GraphStochastic
 from suffice.models.graph_crf.structure import CliqueStructure, make_structure
+from suffice.models.graph_crf.tables import NodeForm, NodeTable
 from suffice.models.graph_crf.templates import FORMS
+from suffice.sources.held import HeldHere
 
 GraphData = FieldData[Graphs]
+#: Of graphs together in this process, or of those in shards.
+AnyGraphObjective = GraphObjective | HeldGraphObjective
 
 EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
 
 
 @dataclass(frozen=True, eq=False)
-class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
+class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructure]):
     """What a `GraphCRF` declares."""
 
     words = EXAMPLES
@@ -50,6 +56,22 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
         return Engine(self.options["inference"], self.options["max_cells"], self.options["threads"])
 
     # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, given: Inputs, known: FieldFitted[CliqueStructure] | None, purpose: Purpose) -> GraphData:
+        """Graphs in lists, or those of a table of nodes."""
+        form: NodeForm | None = given["form"]
+        if form is None:
+            return super().read(given, known, purpose)
+        options = self.options
+        if options["solver"] in STOCHASTIC or options["inference"] in ("gibbs", "loopy") or options["templates"]:
+            raise OptionError(
+                "Tables of nodes are fitted by solvers that see all graphs in each step, with nodes and edges alone: "
+                "not by solver='sgd', 'adam' or 'perceptron', inference='gibbs' or 'loopy', or templates=. Give a "
+                "list of GraphExample."
+            )
+        nodes = NodeTable(given.data, form, options, given["sample_weight"]).held(given["y"], self.declared(known))
+        structure = make_structure(nodes.labels, nodes.reading.widths, options["edge_weights"], {})
+        return FieldData.of(nodes.held, structure, passes=nodes.passes)
 
     def listed(self, X: Iterable[Any]) -> list[GraphExample]:
         """The examples in a list."""
@@ -86,17 +108,21 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
     ) -> GraphData:
         """The data; graphs that join a fitted value have its structure."""
         if known is not None:
-            return FieldData(examples, codes, weights, known.structure)
+            return self.together(examples, codes, weights, known.structure)
         forms = self.options["edge_weights"], dict(self.options["templates"] or {})
-        return FieldData(examples, codes, weights, make_structure(labels, examples.widths, *forms))
+        return self.together(examples, codes, weights, make_structure(labels, examples.widths, *forms))
 
-    def arrays(self, examples: Graphs) -> list[NDArray[Any]]:
-        """What tells graphs from others."""
-        return examples.arrays()
+    def together(self, examples: Graphs, codes: Ints, weights: Floats, structure: CliqueStructure) -> GraphData:
+        """Labelled graphs in this process, as one shard."""
+        return FieldData.of(HeldHere(ReadGraphs(), [GraphShard(examples, codes, weights)]), structure)
+
+    def marks(self, data: GraphData) -> Iterable[Any]:
+        """What tells labelled graphs from others."""
+        return data.held.sum(None, digest)
 
     # -- the problem -------------------------------------------------------------------------------------------------
 
-    def solver(self, objective: GraphObjective) -> str:
+    def solver(self, objective: AnyGraphObjective) -> str:
         """The solver asked for, or the one that "auto" stands for."""
         solver = self.options["solver"]
         if solver == "auto" and self.options["inference"] == "gibbs":
@@ -106,26 +132,28 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
                 return ASCENT
         return super().solver(objective)
 
-    def objective(self, data: GraphData) -> GraphObjective:
+    def objective(self, data: GraphData) -> AnyGraphObjective:
         """The penalised log-likelihood, or what takes its place."""
         penalties = self.penalties(data.structure)
+        if not data.together:
+            return HeldGraphObjective(data.held, data.structure, penalties, data.weight, self.engine)
         return GraphObjective(data.structure, data.examples, data.codes, data.weights, penalties, self.engine)
 
     def stochastic(
-        self, data: GraphData, objective: GraphObjective, solver: str, *, online: bool = False
+        self, data: GraphData, objective: AnyGraphObjective, solver: str, *, online: bool = False
     ) -> GraphStochastic:
         """The gradient from a few examples; online: in their order, each call for itself."""
         asked = self.options["expectations"]
         if asked == "auto":
-            wide = len(objective.routes.wide) > 0 and self.options["inference"] in ("auto", "gibbs")
+            wide = objective.wide > 0 and self.options["inference"] in ("auto", "gibbs")
             asked = "gibbs" if wide else "exact"
         plan, unit = self.plan(solver, expectations=asked, online=online), 1.0 if online else None
         examples = (data.structure, data.examples, data.codes, data.weights)
         return GraphStochastic(*examples, objective.penalties, plan, self.engine, unit=unit)
 
-    def climb(self, data: GraphData, objective: GraphObjective, solver: str) -> Climb | None:
+    def climb(self, data: GraphData, objective: AnyGraphObjective, solver: str) -> Climb | None:
         """The way of a stochastic solver; None for others."""
-        if solver == ASCENT:
+        if solver == ASCENT and isinstance(objective, GraphObjective):
             return partial(ascend, objective, self.stochastic(data, objective, solver))
         return super().climb(data, objective, solver)
 
@@ -135,19 +163,21 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
             raise OptionError("warm_start goes on with the same labels and features, and these are others.")
         return vector.copy()
 
-    def rank(self, data: GraphData, objective: GraphObjective, *, bounded: bool) -> FeatureRank:
+    def rank(self, data: GraphData, objective: AnyGraphObjective, *, bounded: bool) -> FeatureRank:
         """The rank of the features, or a bound of it."""
-        return graph_rank(data.structure, None if bounded else data.examples)
+        return graph_rank(data.structure, None if bounded else data.held)
 
-    def separable(self, data: GraphData, objective: GraphObjective) -> SeparableGraphs | None:
+    def separable(self, data: GraphData, objective: AnyGraphObjective) -> SeparableLabels | None:
         """The labels given, to be told from all others; they say nothing about Bethe's approximation."""
         if objective.engine.wide == "loopy" and not objective.exact:
             return None
+        if isinstance(objective, HeldGraphObjective):
+            return HeldSeparableGraphs(objective)
         return SeparableGraphs(data.structure, data.examples, data.codes, objective.engine)
 
-    def chains(self, objective: GraphObjective, weights: Floats) -> SlopeByChains | None:
+    def chains(self, objective: AnyGraphObjective, weights: Floats) -> SlopeByChains | None:
         """The slope by fresh chains, where wide examples are sampled."""
-        if objective.engine.wide != "gibbs" or objective.apart is None:
+        if isinstance(objective, HeldGraphObjective) or objective.engine.wide != "gibbs" or objective.apart is None:
             return None
         slope, _, chains = slope_by_chains(objective, weights)
         return slope, chains
@@ -159,16 +189,20 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs, CliqueStructure]):
         forms = {EDGES: self.options["edge_weights"], **(self.options["templates"] or {})}
         return GraphCRFFitted(data.structure, weights, rank, updates, walk, forms=forms)
 
-    def plan_in_words(self, data: GraphData, objective: GraphObjective) -> str:
+    def plan_in_words(self, data: GraphData, objective: AnyGraphObjective) -> str:
         """Which engine takes how many graphs."""
+        held = data.held
+        if isinstance(objective, HeldGraphObjective):
+            engine, shards = objective.engine_in_words or "exact inference", counted(held.shards, "shard")
+            return f"{engine}, {data.steps:,} nodes in {shards} {held.location}, {counted(held.rounds, 'round')}"
         return objective.routes.in_words(WORDS[objective.engine.wide])
 
-    def notes(self, objective: GraphObjective) -> tuple[str, ...]:
+    def notes(self, objective: AnyGraphObjective) -> tuple[str, ...]:
         """What a receipt says about an objective that is not the likelihood itself."""
         if objective.exact:
             return ()
-        wide = len(objective.routes.wide)
-        if objective.engine.wide == "loopy":
+        wide = objective.wide
+        if objective.engine.wide == "loopy" and isinstance(objective, GraphObjective):
             rest = "" if objective.converged else ", and its messages did not come to rest"
             return (f"log-likelihood of {counted(wide, 'graph')} by Bethe's approximation{rest}",)
         note = f"log-likelihood of {counted(wide, 'graph')} is the pseudo-log-likelihood"

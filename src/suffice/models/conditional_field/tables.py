@@ -1,0 +1,52 @@
+"""Tables of steps or nodes: which data are one, and answers for their rows in the kind of the table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import OptionError, listing
+from suffice.sources.sequences import is_table
+
+
+def reads_table(X: object, columns: Mapping[str, Any], needed: Sequence[str]) -> bool:
+    """Whether X is a table, whose columns are named by keywords; an error where those needed are not."""
+    table = is_table(X) and not isinstance(X, list | tuple)
+    missing = [f"{name}=" for name in needed if columns[name] is None]
+    if table and missing:
+        raise OptionError(
+            f"X is a table; name its columns by {listing(missing)}, and the one of the labels by y=. group= tells the "
+            "examples apart."
+        )
+    named = [f"{name}=" for name, value in columns.items() if value is not None]
+    if named and not table:
+        raise OptionError(f"{listing(named)} name columns of a table; X is a {type(X).__name__}.")
+    return table
+
+
+def in_the_kind_of(X: Any, answer: Any) -> Any:
+    """Columns for the rows of a table, as what the table is.
+
+    Of pandas and polars a Series (several columns: a frame), of Arrow an array (a table), of files, queries and
+    anything else in this process NumPy's array; what engines elsewhere give stays there.
+    """
+    import pyarrow as pa
+
+    if not isinstance(answer, Iterable) or hasattr(answer, "columns"):
+        return answer
+    table = pa.Table.from_batches(list(answer))
+    one = table.num_columns == 1
+    pd, pl = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pd is not None and isinstance(X, pd.DataFrame):
+        frame = table.to_pandas().set_axis(X.index)
+        return frame[table.column_names[0]] if one else frame
+    if pl is not None and isinstance(X, pl.DataFrame):
+        frame = pl.from_arrow(table)
+        return frame.to_series() if one else frame
+    if isinstance(X, pa.Table | pa.RecordBatch):
+        return table.column(0) if one else table
+    columns = [column.to_numpy(zero_copy_only=False) for column in (part.combine_chunks() for part in table.columns)]
+    return columns[0] if one else np.stack(columns, axis=1)

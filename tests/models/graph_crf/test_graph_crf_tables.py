@@ -1,0 +1,84 @@
+"""Tables of nodes: the same weights as from a list of graphs, in one shard and in many, in memory and on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import suffice as sf
+
+LAYOUT: dict[str, Any] = {"group": "graph", "node": "name", "neighbours": "joined", "columns": ["a", "b"]}
+
+
+def labelled(count: int = 40) -> tuple[list[sf.GraphExample], list[list[str]], pd.DataFrame]:
+    """Small graphs of all shapes, as a list and as a table whose nodes name all or half of their neighbours."""
+    rng = np.random.default_rng(0)
+    X, y, rows = [], [], []
+    for g in range(count):
+        size = int(rng.integers(1, 6))
+        edges = [(i, j) for i in range(size) for j in range(i + 1, size) if rng.random() < 0.5]
+        features = rng.normal(size=(size, 2))
+        labels = ["u" if value > 0 else "v" for value in features[:, 0] + rng.normal(size=size)]
+        X.append(sf.GraphExample(features, edges))
+        y.append(labels)
+        for i in range(size):
+            joined = [f"n{j}" for k, j in edges if k == i] + [f"n{k}" for k, j in edges if j == i and g % 2]
+            values = {"a": features[i, 0], "b": features[i, 1], "joined": joined, "label": labels[i]}
+            rows.append({"graph": g, "name": f"n{i}", **values})
+    return X, y, pd.DataFrame(rows)
+
+
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+@pytest.mark.parametrize("options", [{}, {"prior": sf.Normal(variance=3.0)}, {"inference": "pseudo-likelihood"}])
+def test_tables_give_the_weights_of_lists(options: dict[str, Any], tmp_path: Path) -> None:
+    """Weights at the same number of iterations, the judgement, and the labels of rows in any order."""
+    X, y, frame = labelled()
+    frame.to_parquet(tmp_path / "nodes.parquet", index=False)
+    reference = sf.GraphCRF(**options, max_iter=6).fit(X, y)
+    shuffled = frame.sample(frac=1.0, random_state=0)
+    for table, limit in ((shuffled, None), (shuffled, "5KB"), (str(tmp_path / "nodes.parquet"), "5KB")):
+        model = sf.GraphCRF(**options, max_iter=6, memory_limit=limit).fit(table, "label", **LAYOUT)
+        np.testing.assert_allclose(model.weights_, reference.weights_, rtol=0, atol=1e-10)
+        assert model.weight_names_ == reference.weight_names_
+        report, expected = model.report_, reference.report_
+        assert report.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-12)
+        assert report.n_params == expected.n_params
+        assert report.rows == expected.rows
+        assert report.certificate.exists == expected.certificate.exists
+        assert report.certificate.moment_gap == pytest.approx(expected.certificate.moment_gap, rel=1e-6)
+        assert ("scratch folder" in str(report.plan)) == (limit is not None)
+    best = np.array([label for labels in reference.predict(X) for label in labels])
+    found = reference.predict(shuffled, **LAYOUT)
+    assert found.tolist() == best[shuffled.index].tolist()
+
+
+def test_the_question_whether_a_maximum_exists_is_that_of_lists() -> None:
+    """Labels that a feature separates have none, in shards as in a list."""
+    X, _, frame = labelled(12)
+    apart = [["u" if row[0] > 0 else "v" for row in example.nodes] for example in X]
+    frame["label"] = [label for labels in apart for label in labels]
+    with pytest.warns(sf.ConvergenceWarning):
+        model = sf.GraphCRF(memory_limit="3KB", max_iter=30).fit(frame, "label", **LAYOUT)
+    assert model.report_.certificate.exists is False
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda m, f: m.fit(f, "label", group="graph"), "node="),
+        (lambda m, f: m.fit(f, **LAYOUT), "y is missing"),
+        (lambda m, f: m.fit(f.assign(joined=[["x"]] * len(f)), "label", **LAYOUT), "names the neighbour 'x'"),
+        (lambda m, f: m.set_params(solver="sgd").fit(f, "label", **LAYOUT), "list of GraphExample"),
+        (lambda m, f: m.fit([sf.GraphExample([[1.0]])], [["u"]], group="graph"), "X is a list"),
+        (lambda m, f: m.set_params(memory_limit=10).fit([sf.GraphExample([[1.0]])], [["u"]]), "memory_limit"),
+    ],
+)
+def test_errors_say_what_to_do(call: Any, words: str) -> None:
+    """What was given, what was expected, and how to give it."""
+    with pytest.raises(sf.SufficeError) as error:
+        call(sf.GraphCRF(), labelled(6)[2])
+    assert words in str(error.value)
