@@ -22,6 +22,7 @@ from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import LIMIT
 from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
 from suffice.engines.mixed_network import NodeRegression
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import OptionError, listing
 from suffice.graphs.directed import topological_order
 from suffice.models.bayesian.em.discrete_rows import RowPosterior, Scope, discrete_rows
@@ -31,7 +32,6 @@ from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
 Columns = Mapping[Any, NDArray[Any]]
 
-LOG_2PI = math.log(2 * math.pi)
 #: Rows of a block: few enough that its arrays stay near the cache.
 BLOCK = 8192
 #: Blocks may be as small as this on average before rows with other missing values share a block.
