@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import choice, is_real
 from suffice.domain import Origin, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families.base import Distribution
@@ -46,7 +47,7 @@ from suffice.models.hidden_markov.emissions.surveys import (
     SymbolsSurvey,
     rough_parameters,
 )
-from suffice.models.hidden_markov.priors import is_number, pseudo_counts, split_prior
+from suffice.models.hidden_markov.priors import pseudo_counts, split_prior
 from suffice.sources.sequences import code_states
 
 
@@ -98,9 +99,8 @@ def build_emission(
 ) -> Emission:
     """The emission of some columns; `known` holds what an earlier fit had settled."""
     known = known or {}
-    if settings.covariance not in SHAPES:
-        raise OptionError(f"covariance is {settings.covariance!r}; expected one of {listing(SHAPES)}.")
-    if not (is_number(settings.floor) and 0 <= settings.floor < 1):
+    choice(settings.covariance, "covariance", SHAPES)
+    if not (is_real(settings.floor) and 0 <= settings.floor < 1):
         raise OptionError(
             f"variance_floor is {settings.floor!r}; expected a share of the variance of a column, 0 to 1."
         )
@@ -184,7 +184,7 @@ def _categorical(
         states, origin = _symbols(distribution, settings, columns)
     size = len(states)
     prior, estimate = settings.of_distribution(distribution), settings.estimate_of(distribution)
-    alpha = getattr(prior, "alpha_", None) if bernoulli and not is_number(prior) else None
+    alpha = getattr(prior, "alpha_", None) if bernoulli and not is_real(prior) else None
     if bernoulli and prior is not None and alpha is not None:
         prior = np.array([prior.beta_, prior.alpha_])  # A Beta prior counts successes, then failures.
     pseudo = pseudo_counts(prior, (settings.size, size), estimate, "emissions")
@@ -240,7 +240,7 @@ def _gaussian(
         values = [as_reals(column, title) for column, title in zip(columns, titles, strict=True)]
         centre, scale = centre_and_scale(np.stack(values, axis=1), settings.weighted(len(values[0])), names)
     prior = settings.of_distribution(distribution)
-    prior = None if is_number(prior) else prior  # A number counts symbols; a density needs a prior of its own.
+    prior = None if is_real(prior) else prior  # A number counts symbols; a density needs a prior of its own.
     if prior is not None:
         check_prior(prior, len(centre), shape)
     estimate = settings.density_estimate_of(distribution)
@@ -253,7 +253,7 @@ def _family(
 ) -> Emission:
     prior, title = settings.of_distribution(distribution), None if names is None else names[0]
     own = distribution.clone()
-    if prior is not None and not is_number(prior):
+    if prior is not None and not is_real(prior):
         own.set_params(prior=prior, estimate=settings.density_estimate_of(distribution))
     if known:
         return FamilyEmission(settings.size, own, np.asarray(known["unit"]), float(settings.floor), title)
@@ -318,7 +318,7 @@ def _mixture(
         raise OptionError("emission is a given mixture; give an unfitted one such as MixtureDistribution(Normal(), 3).")
     count = int(options["n"])
     many = replace(settings, size=settings.size * count, hidden=True)  # The component of a step is hidden, always.
-    number = settings.prior if is_number(settings.prior) else None
+    number = settings.prior if is_real(settings.prior) else None
     pseudo = pseudo_counts(number, (settings.size, count), settings.estimate, "emissions")
     return MixtureEmission(settings.size, build_emission(options["components"], many, columns, names, known), pseudo)
 

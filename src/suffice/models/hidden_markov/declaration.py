@@ -18,7 +18,6 @@ from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator, delegated, delegated_property
 from suffice.fitting.report import CountedRows, Curvature, Report
-from suffice.models.em.latent import check_n_init
 from suffice.models.hidden_markov.counting import KnownSequences
 from suffice.models.hidden_markov.decoding import StateDecoder, labelled, match
 from suffice.models.hidden_markov.expectation import ChainExpectation
@@ -126,7 +125,7 @@ class HiddenMarkovModel(Estimator):
                 f"fixed is {fixed!r}; what is fixed needs start values, by initial=, transitions= or emissions=."
             )
         choice(estimate, "estimate", (None, "mean", "map"))
-        check_n_init(n_init)
+        whole_number(n_init, "n_init")
         if memory_limit is not None:
             byte_count(memory_limit, "memory_limit")
         if threads is not None:

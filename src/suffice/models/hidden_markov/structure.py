@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import choice
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
@@ -120,8 +121,7 @@ def allowed_cells(
     topology: str | None, initial: Floats | None, transitions: Floats | None, size: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which first states (K,) and transitions (K, K) may happen: zeros of start values are kept."""
-    if topology not in TOPOLOGIES:
-        raise OptionError(f"topology is {topology!r}; expected one of {listing(TOPOLOGIES)}.")
+    choice(topology, "topology", TOPOLOGIES)
     first = np.ones(size, bool) if initial is None else initial > 0
     pairs = np.ones((size, size), bool) if transitions is None else transitions > 0
     if topology is None:
