@@ -23,6 +23,7 @@ from suffice.models.hidden_markov.decoding import StateDecoder, labelled, match
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
+    lengths_apart,
     open_observations,
     open_paths,
     split_form,
@@ -157,7 +158,7 @@ class HiddenMarkovModel(Estimator):
         Args:
             sequences: a list of sequences, one array, or a table: a frame, a Parquet or CSV file, a DuckDB relation.
             states: known states, in the form of the sequences (or the name of a column); None for a step, or for a
-                whole sequence, that is not known.
+                whole sequence, that is not known. Numbers of steps that add up to those of one array are `lengths`.
             lengths: steps of each sequence, where they are given as one array.
             group: column of a table that tells sequences apart.
             order: column of a table that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask or
@@ -219,6 +220,10 @@ class HiddenMarkovModel(Estimator):
     initial_ = delegated_property(HiddenMarkovFitted.initial)
     transitions_ = delegated_property(HiddenMarkovFitted.transitions)
     emissions_ = delegated_property(HiddenMarkovFitted.emissions)
+    # The names of hmmlearn.
+    startprob_, transmat_ = initial_, transitions_
+    means_ = delegated_property(HiddenMarkovFitted.means)
+    covars_ = delegated_property(HiddenMarkovFitted.covariances)
     emission_probabilities_ = delegated_property(HiddenMarkovFitted.symbol_probabilities)
     symbols_ = delegated_property(HiddenMarkovFitted.symbols)
 
@@ -269,12 +274,13 @@ class HiddenMarkovModel(Estimator):
     def score(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> float:
-        """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used."""
+        """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used but as `lengths`."""
         fitted = self.fitted_
-        there = self._task().log_likelihood(_inputs(sequences, None, sample_weight, SequenceForm(**form)), fitted)
+        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
+        there = self._task().log_likelihood(replace(given, more={**given.more, "states": None}), fitted)
         if there is not None:
             return there[0] / there[1]
-        observed = fitted.open(sequences, SequenceForm(**form)).sequences
+        observed = fitted.open(sequences, given["form"]).sequences
         observed = replace(observed, sample_weight=weights_of(sample_weight, len(observed)))
         if not observed.weight > 0:
             raise OptionError("The score of no steps is undefined: the sequences have no weight.")
@@ -287,9 +293,9 @@ class HiddenMarkovModel(Estimator):
     def predict(
         self,
         sequences: Any,
+        lengths: ArrayLike | None = None,
         *,
         method: str = "viterbi",
-        lengths: ArrayLike | None = None,
         group: Hashable | None = None,
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
@@ -301,14 +307,26 @@ class HiddenMarkovModel(Estimator):
     def predict_proba(
         self,
         sequences: Any,
-        *,
         lengths: ArrayLike | None = None,
+        *,
         group: Hashable | None = None,
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
     ) -> Any:
         """P(state at a step | whole sequence) (steps, K): smoothing."""
         return self._asked(sequences, SequenceForm(lengths, group, order, columns)).smoothed()
+
+    def decode(
+        self,
+        sequences: Any,
+        lengths: ArrayLike | None = None,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Sequence[Hashable] | None = None,
+    ) -> tuple[float, Any]:
+        """Log P(path, sequence) of the most probable path, summed over sequences, and its states as in `predict`."""
+        return self._asked(sequences, SequenceForm(lengths, group, order, columns)).decoded()
 
     def filter(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
@@ -436,4 +454,5 @@ class HiddenMarkovModel(Estimator):
 
 
 def _inputs(sequences: Any, states: Any, sample_weight: ArrayLike | None, form: SequenceForm) -> Inputs:
+    form, states = lengths_apart(form, sequences, states)
     return Inputs(sequences, {"states": states, "sample_weight": sample_weight, "form": form})
