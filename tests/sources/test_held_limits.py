@@ -148,6 +148,16 @@ def test_errors_of_the_work_name_the_row_and_the_file(path: str) -> None:
         source.hold(Refusing(), settled, group="v")
 
 
+def test_free_memory_is_the_limit_of_files_and_not_of_data_in_memory(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("suffice.sources.base.free_memory", lambda: 60_000)
+    for data, location in ((path, "in a scratch folder"), (frame(), "in memory")):
+        source, settled = opened(data)
+        with source.hold(Slopes(), settled) as held:
+            assert held.location == location
+
+
 def test_progress_counts_rows(path: str) -> None:
     source, settled = opened(path)
     calls: list[tuple[int, int | None]] = []

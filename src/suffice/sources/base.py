@@ -21,7 +21,7 @@ from suffice.sources.columns import Codes, Column
 from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
 from suffice.sources.mapped import Columns, mapped_columns, write_columns
 from suffice.sources.reduction import add_in_order
-from suffice.sources.scratch import Scratch
+from suffice.sources.scratch import Scratch, free_memory
 
 #: Rows of a batch: enough to pay for a task, few enough that a batch of 40 columns of codes stays near the cache.
 BATCH_ROWS = 262_144
@@ -302,7 +302,12 @@ class Source(ABC):
             return self._shards(settled, layout, threads, limit, scratch)
 
         again = not (self.unordered or self.one_pass or layout.keys)
-        return HeldLocal(work, settled, shards, scratch, limit, again=again, threads=threads, progress=progress)
+        room = self._default_limit() if limit is None else limit
+        return HeldLocal(work, settled, shards, scratch, room, again=again, threads=threads, progress=progress)
+
+    def _default_limit(self) -> int | None:
+        """Most bytes of prepared shards in memory where nobody has set a limit; None where all stay there."""
+        return free_memory() // 2
 
     def map(
         self,

@@ -94,6 +94,10 @@ class MemorySource(Source):
             weights = None if self._weights is None else self._weights[rows]
             yield partial(assemble, columns, resolved, translations, rows=rows, start=rows.start, weights=weights)
 
+    def _default_limit(self) -> int | None:
+        """Rows that are in memory may stay there."""
+        return None
+
     def _shards(
         self, settled: Settled, layout: Layout, threads: int | None, limit: int | None, scratch: Scratch
     ) -> Generator[Piece]:
