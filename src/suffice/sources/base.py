@@ -72,6 +72,15 @@ class Batch:
         """The number that a row of this batch has in the table, for messages."""
         return self.start + row if self.numbers is None else int(self.numbers[row])
 
+    def part(self, rows: slice) -> Batch:
+        """Some rows of a table, which are no sequences."""
+        if rows.start == 0 and rows.stop >= self.rows:
+            return self
+        codes, reals = np.ascontiguousarray(self.codes[:, rows]), np.ascontiguousarray(self.reals[:, rows])
+        weights = None if self.weights is None else self.weights[rows]
+        first, count = self.start + rows.start, len(range(self.rows)[rows])
+        return Batch(self.domain, self.discrete, codes, self.real, reals, weights, count, first, self.complete)
+
     @classmethod
     def empty(cls, domain: Domain) -> Batch:
         """No rows."""

@@ -24,6 +24,7 @@ from suffice.fitting.summaries import SummaryData
 from suffice.models.em.rows import ObservedRows, compact_rows, has_missing
 from suffice.sources.base import Batch, Progress, Source
 from suffice.sources.held import Held, HeldHere, Settled
+from suffice.sources.reduction import add_answers
 from suffice.sources.tally import tally
 from suffice.statistics import Patterns, Statistic, Summary
 
@@ -32,8 +33,15 @@ FEW_NUMBERS = 2**22
 #: Rows on other machines come here only where so many are equal that they are no rows any more but counts.
 EQUAL_ROWS = 4
 
+#: Rows of a block: what a question makes of them on its way takes many times their bytes.
+BLOCK_ROWS = 2**16
+
 #: A question to the rows of a shard, with parameters: a function at the top of a module, or a frozen data class.
 Question = Callable[[ObservedRows, Any], Any]
+
+
+#: The rows of a shard, block by block.
+Blocks = tuple[ObservedRows, ...]
 
 
 @dataclass(frozen=True)
@@ -46,15 +54,20 @@ class KeepRows:
     names: tuple[Hashable, ...]
     domain: Domain
 
-    def prepare(self, batch: Batch) -> ObservedRows:
-        """The distinct rows, in narrow codes."""
+    def prepare(self, batch: Batch) -> Blocks:
+        """The distinct rows of each block, in narrow codes."""
+        starts = range(0, max(batch.rows, 1), BLOCK_ROWS)
+        return tuple(self.distinct(batch.part(slice(start, start + BLOCK_ROWS))) for start in starts)
+
+    def distinct(self, batch: Batch) -> ObservedRows:
+        """The distinct rows of a batch."""
         question = Patterns(self.names)
         return compact_rows(self.names, tally(batch, (question,))[question], self.domain)
 
-    def evaluate(self, rows: ObservedRows, parameters: tuple[Question, Any]) -> Any:
+    def evaluate(self, blocks: Blocks, parameters: tuple[Question, Any]) -> Any:
         """The answer of a shard to a question with its parameters."""
         question, values = parameters
-        return question(rows, values)
+        return add_answers(question(rows, values) for rows in blocks)
 
 
 @dataclass(frozen=True)
@@ -77,13 +90,13 @@ class HeldRows:
 
     names: tuple[Hashable, ...]
     domain: Domain
-    held: Held[ObservedRows] | None
+    held: Held[Blocks] | None
 
     @classmethod
     def here(cls, rows: ObservedRows) -> HeldRows:
         """Rows in this process: one shard."""
         names = tuple(rows.columns)
-        return cls(names, rows.domain, HeldHere(KeepRows(names, rows.domain), [rows]))
+        return cls(names, rows.domain, HeldHere(KeepRows(names, rows.domain), [(rows,)]))
 
     def __getstate__(self) -> dict[str, Any]:
         """What is known without the rows."""
@@ -106,7 +119,7 @@ class HeldRows:
     @property
     def local(self) -> ObservedRows | None:
         """The rows, where they are one shard in this process."""
-        return self.held.prepared[0] if isinstance(self.held, HeldHere) and self.held.shards == 1 else None
+        return self.held.prepared[0][0] if isinstance(self.held, HeldHere) else None
 
     # -- what many ask -----------------------------------------------------------------------------------------------
 
@@ -221,8 +234,9 @@ class RowScores:
 
     def __call__(self, batch: Batch) -> Answers:
         """Log-likelihood, rows and weight of a batch."""
-        rows = self.work.prepare(batch)
-        return Answers((self.question(rows, self.parameters), batch.rows, float(rows.weights.sum())))
+        blocks = self.work.prepare(batch)
+        score = self.work.evaluate(blocks, (self.question, self.parameters))
+        return Answers((score, batch.rows, sum(float(rows.weights.sum()) for rows in blocks)))
 
 
 def score_rows(source: Source, domain: Domain, question: Question, parameters: Any) -> ScoredData:
