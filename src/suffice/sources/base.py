@@ -155,6 +155,10 @@ class Source(ABC):
     def _infer(self, name: Hashable) -> Variable:
         """The variable that a column holds, by its type."""
 
+    def holds_numbers(self, name: Hashable) -> bool:
+        """Whether the type of a column says that it holds numbers or truth values; else its values may still."""
+        return self._infer(name).kind == "real"
+
     @abstractmethod
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         """Calls that each code one batch; they may run in any thread and in any order. At least one."""

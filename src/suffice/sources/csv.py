@@ -87,6 +87,10 @@ class CsvSource(StreamSource):
         self._resolve_types(names)
         return super()._integer_columns([name for name in names if self._types[name] == "number"])
 
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the fields that have been looked at."""
+        return self._type(name) in ("whole", "truth", "number", "empty")
+
     def _infer(self, name: Hashable) -> Variable:
         return Variable(name, "real" if self._type(name) in ("number", "empty") else "discrete")
 

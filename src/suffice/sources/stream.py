@@ -14,7 +14,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError
-from suffice.sources.arrow import ArrowColumn, category, kind_of, variable_of
+from suffice.sources.arrow import ArrowColumn, category, is_number, kind_of, variable_of
 from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Layout, Piece, Progress, Source, by_kind
 from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
@@ -232,6 +232,10 @@ class ArrowStream(StreamSource):
         type_ = self._schema.field(name).type
         first = self._first(name) if kind_of(name, type_) == "category" else None
         return variable_of(name, type_) if first is None else category(name, first.column(name).dictionary.to_pylist())
+
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the Arrow type."""
+        return is_number(self._schema.field(name).type)
 
     def _first(self, name: Hashable) -> Any:
         """The first record batch, or None: only rows carry the values of a dictionary."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places
-from suffice.models.glm.input import RowsInMemory, StreamRows
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import CoefficientPenalties
 from suffice.models.glm.problem import RegressionProblem
@@ -85,7 +86,6 @@ class SoftmaxRegression(IteratedRegression):
 
     def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem | None:
         """Rows whose label is decided have no weight."""
-        assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
         rest = np.where(decided, 0.0, np.ones(block.rows) if block.weights is None else block.weights)
         return replace(problem.on(replace(block, weights=rest)), rooted=False) if rest.any() else None
@@ -165,10 +165,10 @@ def _kept_in_place(problem: RegressionProblem, penalties: CoefficientPenalties, 
     return Separation(False, direction.ravel())
 
 
-def label_counts(rows: RowsInMemory | StreamRows, classes: int) -> Floats:
+def label_counts(rows: RegressionRows, classes: int) -> Floats:
     """The weight of each label (K,)."""
+    return rows.reduce(partial(_label_counts, classes=classes))
 
-    def task(block: RowBlock) -> Floats:
-        return np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)
 
-    return rows.reduce(task)
+def _label_counts(block: RowBlock, *, classes: int) -> Floats:
+    return np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)

@@ -18,7 +18,6 @@ from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.family import RowDistribution, StartDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import RegressionProblem, totals
 from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
@@ -319,7 +318,6 @@ class PredictorSearch(IteratedRegression):
 
     def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem | None:
         """Rows that are decided may have any linear predictor, which is why they must not be there at all."""
-        assert isinstance(problem.rows, RowsInMemory)
         block, left = problem.rows.block, ~decided
         if not left.any() or (block.weights is not None and not block.weights[left].any()):
             return None
@@ -334,7 +332,7 @@ class PredictorSearch(IteratedRegression):
         reduced = self.left_by(problem, separation.decided)
         if reduced is None:
             none = nothing_left(problem)
-            rows = self.data.blocks.block.chosen(slice(0, 0)) if isinstance(self.data.blocks, RowsInMemory) else None
+            rows = self.data.blocks.block.chosen(slice(0, 0)) if self.data.blocks.in_memory else None
             problem = problem if rows is None else problem.on(rows)
             return problem, replace(result, beta=none.beta, last=none.last, later=None)
         zero = np.zeros(problem.size)

@@ -17,7 +17,6 @@ from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.family import RowDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import response_sums, totals
 from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
@@ -37,7 +36,7 @@ class OnlineRegression(GLMProblem):
     ) -> None:
         """Refuse rows and priors that one pass does not take."""
         super().__init__(options, data, factory)
-        if not isinstance(data.blocks, RowsInMemory):
+        if not data.blocks.in_memory:
             raise DataError("partial_fit takes rows in memory: give a file piece by piece.")
         self.block, self.before = data.blocks.block, before
         self.penalties = options.penalties(data.design)

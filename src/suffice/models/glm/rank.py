@@ -9,7 +9,7 @@ import numpy as np
 from suffice.errors import EstimateError
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, RowDistribution, StartDistribution
-from suffice.models.glm.input import RowsInMemory, StreamRows
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums
 from suffice.models.glm.sample import MANY_ROWS, spread_rows
 from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large
@@ -32,7 +32,7 @@ class ColumnRank:
     notes: tuple[str, ...] = ()
 
 
-def checked_sums(rows: RowsInMemory | StreamRows, family: Family | None = None) -> ResponseSums:
+def checked_sums(rows: RegressionRows, family: Family | None = None) -> ResponseSums:
     """What the response says by itself; an error for rows of which nothing can be learned.
 
     family: of a response of one column of numbers.
@@ -53,7 +53,7 @@ def column_rank(
     if problem.layout.body > MOST_COLUMNS or problem.size == 0:
         return ColumnRank()
     flat = replace(problem, distribution=StartDistribution(distribution, mean))
-    if isinstance(rows, RowsInMemory) and rows.rows >= MANY_ROWS:
+    if rows.in_memory and rows.rows >= MANY_ROWS:
         # Columns that differ on some rows differ on all.
         every = rows.rows // max(2_000, 3 * problem.size) or 1
         some = rows.block.chosen(spread_rows(rows.rows, every))

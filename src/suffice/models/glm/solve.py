@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.engines.linear_predictor import RowBlock, root_task
+from suffice.engines.linear_predictor import root_task
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.glm.design import Design
@@ -200,7 +200,7 @@ def _lbfgs(search: Search) -> Result:
 def _sgd(search: Search) -> Result:
     """Stochastic ascent over rows in memory."""
     problem, scaled = search.problem, ScaledProblem.of(search)
-    block: RowBlock = problem.rows.block  # type: ignore[union-attr]
+    block = problem.rows.block
     (whole,) = problem.layout.parts(block, block.rows)
 
     def partial(x: Floats, chosen: NDArray[np.intp]) -> Floats:

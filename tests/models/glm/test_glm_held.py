@@ -1,0 +1,129 @@
+"""Regressions of rows that are not in memory: held in shards, they give the numbers of the rows in memory."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+from suffice.models.glm import stream
+from suffice.sources.held import Held
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+N = 1200
+RNG = np.random.default_rng(5)
+
+
+def rows() -> Any:
+    a, b = RNG.normal(size=N), RNG.normal(size=N)
+    group = RNG.choice(["low", "mid", "top"], N)
+    eta = 0.3 + 0.5 * a - 0.2 * b + 0.4 * (group == "top")
+    frame = pd.DataFrame({"a": a, "b": b, "group": group, "whole": RNG.integers(0, 9, N)})
+    frame["times"], frame["moved"] = RNG.integers(0, 3, N), 0.1 * RNG.normal(size=N)
+    frame["size"] = RNG.random(N) + 0.5
+    frame["real"] = eta + RNG.normal(size=N)
+    frame["other"] = eta - a + RNG.normal(size=N)
+    frame["count"] = RNG.poisson(np.exp(eta))
+    frame["spread"] = RNG.poisson(np.exp(eta) * RNG.gamma(2.0, 0.5, N))
+    frame["positive"] = RNG.gamma(2.0, np.exp(eta) / 2.0)
+    frame["event"] = (RNG.random(N) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+    frame["answer"] = np.where(frame["event"] > 0, "yes", "no")
+    frame["trials"] = RNG.integers(1, 6, N)
+    frame["hits"] = RNG.binomial(frame["trials"], 1.0 / (1.0 + np.exp(-eta)))
+    frame["misses"] = frame["trials"] - frame["hits"]
+    frame["class"] = np.array(["x", "y", "z"])[np.digitize(eta + RNG.logistic(size=N), [-0.5, 1.0])]
+    frame["level"] = np.digitize(eta + RNG.logistic(size=N), [-0.5, 1.0])
+    # The rank of some columns differs from shard to shard, and so do the levels that a shard holds.
+    return frame.sort_values("group", ignore_index=True)
+
+
+FRAME = rows()
+COLUMNS = ["a", "b", "group", "whole"]
+
+#: What is fitted, by name: the model, and what is said about the columns.
+CASES: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "gaussian": (lambda: sf.GLM("gaussian"), {"y": "real"}),
+    "gaussian, weights": (lambda: sf.GLM("gaussian"), {"y": "real", "sample_weight": "times", "offset": "moved"}),
+    "gaussian, log": (lambda: sf.GLM("gaussian", link="log"), {"y": "positive"}),
+    "conjugate": (lambda: sf.GLM("gaussian", prior=sf.NormalInverseGamma(2.0, 1.0, 1.0, 0.0)), {"y": "real"}),
+    "ridge": (lambda: sf.GLM("gaussian", prior=sf.Normal(variance=0.1)), {"y": "real"}),
+    "binomial": (lambda: sf.GLM("binomial"), {"y": "event", "sample_weight": "times"}),
+    "binomial, labels": (lambda: sf.GLM("binomial", link="probit"), {"y": "answer"}),
+    "binomial, pairs": (lambda: sf.GLM("binomial", covariance="robust"), {"y": ("hits", "misses")}),
+    "binomial, trials": (lambda: sf.GLM("binomial", covariance="observed"), {"y": "hits", "trials": "trials"}),
+    "binomial, lasso": (lambda: sf.GLM("binomial", prior=sf.Laplace(scale=0.5)), {"y": "event"}),
+    "poisson": (lambda: sf.GLM("poisson"), {"y": "count", "exposure": "size"}),
+    "poisson, lbfgs": (lambda: sf.GLM("poisson", solver="lbfgs"), {"y": "count"}),
+    "poisson, newton-cg": (lambda: sf.GLM("poisson", solver="newton-cg"), {"y": "count"}),
+    "gamma": (lambda: sf.GLM("gamma", link="log"), {"y": "positive"}),
+    "inverse gaussian": (lambda: sf.GLM("inverse_gaussian", link="log"), {"y": "positive"}),
+    "negative binomial": (lambda: sf.GLM("negative_binomial"), {"y": "spread"}),
+    "softmax": (lambda: sf.GLM("multinomial", covariance="robust"), {"y": "class"}),
+    "softmax, reference": (lambda: sf.GLM("multinomial", reference="x"), {"y": "class", "offset": "moved"}),
+    "ordinal": (lambda: sf.GLM("ordinal", covariance="robust"), {"y": "level"}),
+    "ordinal, states": (lambda: sf.GLM("ordinal", states=["x", "y", "z"]), {"y": "class", "sample_weight": "times"}),
+    "vector": (lambda: sf.GLM("multivariate_gaussian"), {"y": ("real", "other")}),
+    "vector, prior": (
+        lambda: sf.GLM("multivariate_gaussian", prior=sf.Normal(variance=1.0)),
+        {"y": ("real", "other")},
+    ),
+    "natural": (lambda: sf.GLM(sf.Exponential()), {"y": "positive", "columns": []}),
+}
+
+
+@pytest.fixture(scope="module")
+def in_memory() -> dict[str, Any]:
+    models = {name: make().fit(FRAME, **{"columns": COLUMNS, **given}) for name, (make, given) in CASES.items()}
+    for model in models.values():
+        model.matched_statistics()  # Made when first asked for, and by then questions travel.
+    return models
+
+
+@pytest.fixture(autouse=True)
+def travelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every question and its answer is sent away and comes back, in at least five shards that nobody joins here."""
+    total = Held.sum
+    monkeypatch.setattr(stream, "GATHERED", 0)
+
+    def sent(self: Any, parameters: Any, by: Any = None, **more: Any) -> Any:
+        assert self.shards >= 5
+        work, asked = pickle.loads(pickle.dumps((self.work, by)))
+        question = pickle.loads(pickle.dumps(parameters))
+        return pickle.loads(pickle.dumps(total(self, question, work.evaluate if asked is None else asked, **more)))
+
+    monkeypatch.setattr(Held, "sum", sent)
+
+
+def opened(kind: str, tmp_path: Path) -> Any:
+    if kind == "dask":
+        return pytest.importorskip("dask.dataframe").from_pandas(FRAME, npartitions=5)
+    path = tmp_path / "rows.parquet"
+    FRAME.to_parquet(path, row_group_size=170)
+    return path if kind == "parquet" else pytest.importorskip("duckdb").sql(f"from '{path}'")
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", ["parquet", "duckdb", "dask"])
+def test_every_response_from_every_source_is_that_of_the_rows_in_memory(
+    kind: str, name: str, in_memory: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("suffice.sources.stream.BATCH_ROWS", 170)
+    (make, given), expected = CASES[name], in_memory[name]
+    model = make().fit(opened(kind, tmp_path), **{"columns": COLUMNS, **given})
+    assert model.report_.rows == N
+    assert model.report_.iterations == expected.report_.iterations
+    assert model.report_.weight == expected.report_.weight
+    scale = np.abs(np.asarray(expected.standard_errors_))
+    np.testing.assert_allclose(np.asarray(model.parameters_), np.asarray(expected.parameters_), atol=1e-10)
+    np.testing.assert_allclose(np.asarray(model.standard_errors_), scale, rtol=1e-9)
+    for figure in ("deviance_", "null_deviance_", "log_likelihood_", "pearson_chi2_", "dispersion_", "df_resid_"):
+        assert getattr(model, figure) == pytest.approx(getattr(expected, figure), rel=1e-10, nan_ok=True)
+    assert model.report_.certificate.moment_gap < 1e-5
+    assert model.report_.certificate.exists is not False
+    seen, wanted = model.matched_statistics(), expected.matched_statistics()
+    np.testing.assert_allclose(seen.observed, wanted.observed, rtol=1e-10, atol=1e-12)
