@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 from suffice.models.glm import stream
-from suffice.sources.held import Held
+from suffice.sources.held import Held, HeldLocal
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -89,9 +89,11 @@ def travelling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every question and its answer is sent away and comes back, in at least five shards that nobody joins here."""
     total = Held.sum
     monkeypatch.setattr(stream, "GATHERED", 0)
+    monkeypatch.setattr("suffice.sources.stream.BATCH_ROWS", 170)
+    monkeypatch.setattr("suffice.sources.shards.SHARD_BYTES", 8_000)
 
     def sent(self: Any, parameters: Any, by: Any = None, **more: Any) -> Any:
-        assert self.shards >= 5
+        assert self.shards >= 5 or not isinstance(self, HeldLocal)
         work, asked = pickle.loads(pickle.dumps((self.work, by)))
         question = pickle.loads(pickle.dumps(parameters))
         return pickle.loads(pickle.dumps(total(self, question, work.evaluate if asked is None else asked, **more)))
@@ -110,9 +112,8 @@ def opened(kind: str, tmp_path: Path) -> Any:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("kind", ["parquet", "duckdb", "dask"])
 def test_every_response_from_every_source_is_that_of_the_rows_in_memory(
-    kind: str, name: str, in_memory: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, name: str, in_memory: dict[str, Any], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("suffice.sources.stream.BATCH_ROWS", 170)
     (make, given), expected = CASES[name], in_memory[name]
     model = make().fit(opened(kind, tmp_path), **{"columns": COLUMNS, **given})
     assert model.report_.rows == N
@@ -127,3 +128,21 @@ def test_every_response_from_every_source_is_that_of_the_rows_in_memory(
     assert model.report_.certificate.exists is not False
     seen, wanted = model.matched_statistics(), expected.matched_statistics()
     np.testing.assert_allclose(seen.observed, wanted.observed, rtol=1e-10, atol=1e-12)
+
+
+def test_an_empty_first_partition_says_nothing_about_a_column() -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    empty = FRAME.iloc[:0]
+    parts = dd.from_map(lambda part: empty if part == 0 else FRAME.iloc[(part - 1) * 300 : part * 300], range(5))
+    model = sf.GLM("poisson").fit(parts, y="count", columns=COLUMNS)
+    expected = sf.GLM("poisson").fit(FRAME, y="count", columns=COLUMNS)
+    np.testing.assert_allclose(model.parameters_, expected.parameters_, atol=1e-12)
+
+
+def test_prepared_rows_beyond_the_memory_limit_give_the_same_digits(tmp_path: Path) -> None:
+    path = opened("parquet", tmp_path)
+    near = sf.GLM("binomial").fit(path, y="event", columns=COLUMNS)
+    far = sf.GLM("binomial", memory_limit="40kB").fit(path, y="event", columns=COLUMNS)
+    np.testing.assert_array_equal(far.parameters_, near.parameters_)
+    with pytest.raises(sf.OptionError, match="memory_limit"):
+        sf.GLM(memory_limit="much")

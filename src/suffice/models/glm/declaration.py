@@ -81,6 +81,8 @@ class GLM(Estimator):
         random_state: seed of the order of rows in solver="sgd".
         max_iter: most iterations.
         tolerance: on the Newton decrement, in standard errors (other solvers: on the largest scaled slope).
+        memory_limit: most bytes of prepared rows that are read from files, or a text such as "2GB"; beyond it they are
+            kept in a scratch folder. Half of the memory that is free by default.
         run: see `RunOptions`.
 
     >>> import numpy as np
@@ -114,6 +116,7 @@ class GLM(Estimator):
         random_state: Any = 0,
         max_iter: int = 100,
         tolerance: float = 1e-8,
+        memory_limit: int | str | None = None,
         **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.checks import choice
+from suffice.checks import byte_count, choice
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError
 from suffice.fitting.control import LIMITS
@@ -25,7 +25,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "collinear": ("raise", "drop"),
 }
 #: Options that do not change what is fitted.
-ANY_TIME = LIMITS | {"start"}
+ANY_TIME = LIMITS | {"start", "memory_limit"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name, allowed in CHOICES.items():
         choice(options[name], name, allowed)
     check_name(options["solver"])
+    if options["memory_limit"] is not None:
+        byte_count(options["memory_limit"], "memory_limit")
     if not isinstance(options["fit_intercept"], bool):
         raise OptionError(f"fit_intercept is {options['fit_intercept']!r}; expected True or False.")
     if states is not None:

@@ -224,8 +224,10 @@ def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Cod
     if roles.trials is not None and options.family.response != "shares":
         raise OptionError("trials= belongs to the binomial family.")
     names = explanatory(source, [roles.y, *roles.sides], given["columns"])
-    design, label = read_levels(source, names, coding, label_variable(source, roles, options))
-    label = checked_label(label, roles, options)
+    label = label_variable(source, roles, options)
+    design, states = read_levels(source, names, coding, label)
+    if label is not None:
+        label = states[label.name] = checked_label(states[label.name], options)
     design, classes, reference = _design_for(options, design), None if label is None else label.states, None
     if label is None and options.family.response == "shares" and len(roles.y) == 1 and roles.trials is None:
         classes = (0, 1)
@@ -234,7 +236,7 @@ def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Cod
         reference = _reference(options, classes)
         order = _codes_of(len(classes), reference)
     work = RegressionWork(design, options.family, options.link.name, roles, label, order)
-    rows, figures = hold_rows(source, work)
+    rows, figures = hold_rows(source, work, states, options.given["memory_limit"])
     return RegressionData(
         design,
         rows,

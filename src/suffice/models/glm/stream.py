@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from suffice.models.glm.held_rows import GATHERED, BlockWork, PreparedRows, Regr
 from suffice.models.glm.input import Coding, all_numbers, factor_of, offset_of
 from suffice.models.glm.response import check_finite
 from suffice.sources.base import Batch, Source
-from suffice.sources.held import HeldHere, Settled
+from suffice.sources.held import HeldHere, HeldLocal, Settled
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +191,8 @@ def batch_table(batch: Batch, design: Design) -> DesignRows:
 
 def read_levels(
     source: Source, names: Sequence[Hashable], coding: Coding, label: Variable | None
-) -> tuple[Design, Variable | None]:
-    """The design of explanatory columns, and the response with all its labels.
+) -> tuple[Design, dict[Hashable, Variable]]:
+    """The design of explanatory columns, and the variables of its factors and of the response with all states.
 
     One pass finds levels and labels, unless the types of all columns say that they are numbers. A column whose type
     does not say what it holds is a factor unless it holds numbers alone.
@@ -204,16 +204,19 @@ def read_levels(
             inferred[name] = Variable(name, "real") if source.holds_numbers(name) else variable
     asked = [v for v in (*inferred.values(), *([] if label is None else [label])) if v.kind == "discrete"]
     entries: dict[Hashable, Any] = {}
+    settled: dict[Hashable, Variable] = {}
     if asked:
         levels = source.reduce(count_levels, Domain(asked))
-        settled = {v.name: (v, counts) for v, counts in zip(levels.domain.variables, levels.counts, strict=True)}
+        counted = {v.name: (v, counts) for v, counts in zip(levels.domain.variables, levels.counts, strict=True)}
         for name in (name for name in names if inferred[name].kind == "discrete"):
-            variable, counts = settled[name]
+            variable, counts = counted[name]
             if variable.origin == "seen" and name not in coding.categorical and all_numbers(variable.states):
                 continue
             entries[name] = factor_of(variable, counts, full=not coding.constant and not entries)
-        label = None if label is None else settled[label.name][0]
-    return Design(coding.constant, tuple(entries.get(name, name) for name in names)), label
+            settled[name] = variable
+        if label is not None:
+            settled[label.name] = counted[label.name][0]
+    return Design(coding.constant, tuple(entries.get(name, name) for name in names)), settled
 
 
 def label_variable(source: Source, roles: Roles, options: FitOptions) -> Variable | None:
@@ -230,11 +233,9 @@ def label_variable(source: Source, roles: Roles, options: FitOptions) -> Variabl
     return None if kind == "shares" else Variable(y, "discrete")
 
 
-def checked_label(label: Variable | None, roles: Roles, options: FitOptions) -> Variable | None:
+def checked_label(label: Variable, options: FitOptions) -> Variable:
     """The response with its labels, of which a binomial one has two, or an error."""
     kind = options.family.response
-    if label is None:
-        return None
     if kind == "shares" and options.states is None:
         for both in ((False, True), (0, 1), (-1, 1)):
             two = Variable.discrete(label.name, both)
@@ -252,29 +253,52 @@ def checked_label(label: Variable | None, roles: Roles, options: FitOptions) -> 
     return label
 
 
-def hold_rows(source: Source, work: RegressionWork) -> tuple[RegressionRows, RowFigures]:
-    """The rows prepared where they are, and what they add up to; what is small in this process becomes one block."""
-    design, roles, label = work.design, work.roles, work.label
-    factors = [factor.variable for factor in design.factors]
-    numbers = [*design.reals, *(() if label is not None else roles.y), *roles.sides]
-    domain = Domain([*(Variable(n, "real") for n in dict.fromkeys(numbers)), *factors, *([label] if label else [])])
-    held = source.hold(work, Settled(domain, 0, 0.0))
+def hold_rows(
+    source: Source, work: RegressionWork, states: Mapping[Hashable, Variable], memory_limit: int | str | None
+) -> tuple[RegressionRows, RowFigures]:
+    """The rows prepared where they are, and what they add up to; what is small in this process becomes one block.
+
+    states: the variables of the factors and of the labels.
+    """
+    design, roles = work.design, work.roles
+    numbers = [*design.reals, *(() if work.label is not None else roles.y), *roles.sides]
+    domain = Domain([*(Variable(name, "real") for name in dict.fromkeys(numbers)), *states.values()])
+    held = source.hold(work, Settled(domain, source.rows or 0, 0.0), memory_limit=memory_limit)
     figures: RowFigures = held.sum(None, by=figures_of)
-    if isinstance(held, HeldHere) and held.shards > 1 and figures.live * (design.size + 1) <= GATHERED:
-        held = HeldHere(work, [joined_rows(held.prepared)])
+    if isinstance(held, HeldLocal) and figures.live * (design.size + 1) <= GATHERED:
+        gathered: RowBlocks = held.sum(None, by=blocks_of)
+        held.close()
+        together = PreparedRows(gathered.joined(), figures.rows, figures.weight, figures.constant)
+        return RegressionRows(HeldHere(work, [together]), figures.live), figures
     return RegressionRows(held, figures.live), figures
 
 
-def joined_rows(parts: Sequence[PreparedRows]) -> PreparedRows:
-    """The rows of several shards as one."""
-    blocks = [part.block for part in parts]
+@dataclass(frozen=True, eq=False)
+class RowBlocks:
+    """Blocks of rows, one after the other."""
 
-    def together(values: Sequence[Any]) -> Any:
-        return None if values[0] is None else np.concatenate(values)
+    blocks: tuple[RowBlock, ...]
 
-    weights = [block.weights for block in blocks]
-    if any(one is not None for one in weights):
-        weights = [np.ones(block.rows) if block.weights is None else block.weights for block in blocks]
-    columns = ("dense", "y", "offset", "codes", "factors", "trials")
-    block = RowBlock(weights=together(weights), **{c: together([getattr(b, c) for b in blocks]) for c in columns})
-    return PreparedRows(block, sum(p.rows for p in parts), sum(p.weight for p in parts), sum(p.constant for p in parts))
+    def __add__(self, other: RowBlocks) -> RowBlocks:
+        """Both sets of rows."""
+        return RowBlocks(self.blocks + other.blocks)
+
+    def joined(self) -> RowBlock:
+        """All rows as one block."""
+        if len(self.blocks) == 1:
+            return self.blocks[0]
+
+        def together(values: Sequence[Any]) -> Any:
+            return None if values[0] is None else np.concatenate(values)
+
+        weights: list[Floats | None] = [block.weights for block in self.blocks]
+        if any(one is not None for one in weights):
+            weights = [np.ones(block.rows) if block.weights is None else block.weights for block in self.blocks]
+        columns = ("dense", "y", "offset", "codes", "factors", "trials")
+        parts = {name: together([getattr(block, name) for block in self.blocks]) for name in columns}
+        return RowBlock(weights=together(weights), **parts)
+
+
+def blocks_of(prepared: PreparedRows, _: None) -> RowBlocks:
+    """The rows of a shard themselves, for shards in this process."""
+    return RowBlocks((prepared.block,))
