@@ -146,3 +146,17 @@ def test_prepared_rows_beyond_the_memory_limit_give_the_same_digits(tmp_path: Pa
     np.testing.assert_array_equal(far.parameters_, near.parameters_)
     with pytest.raises(sf.OptionError, match="memory_limit"):
         sf.GLM(memory_limit="much")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "binomial", "gamma", "softmax", "ordinal"])
+def test_a_fit_takes_few_rounds_more_than_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[Any] = []
+    total = HeldLocal._total
+    monkeypatch.setattr(HeldLocal, "_total", lambda self, *asked: (rounds.append(asked), total(self, *asked))[1])
+    make, given = CASES[name]
+    model = make().set_params(covariance="expected").fit(opened("parquet", tmp_path), columns=COLUMNS, **given)
+    assert len(rounds) <= model.report_.iterations + 7
+    assert model.report_.passes == 2  # Once for the levels, once for the rows.
+    rounds.clear()
+    bare = make().set_params(covariance="expected").fit(opened("parquet", tmp_path), columns=["a", "b"], **given)
+    assert bare.report_.passes == (1 if name in ("gaussian", "gamma") else 2)

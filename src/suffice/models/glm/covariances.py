@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from suffice.engines.linear_predictor import (
 from suffice.fitting.control import Control
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fitted import filled, public_blocks
-from suffice.models.glm.problem import RegressionProblem, deviance_of
+from suffice.models.glm.problem import RegressionProblem, deviance_question
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxDistribution
 from suffice.solvers.information import LEAST_PIVOT, Information
@@ -113,21 +113,34 @@ def _observed(end: RowEnd) -> Floats:
     return end.data.design.public_matrix(whole)
 
 
-def null_deviance(end: RowEnd, mean: float) -> float:
+def null_deviance(data: RegressionData, distribution: RowDistribution, mean: float) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
-    distribution = end.distribution
-    layout = CoefficientLayout(end.data.design.constant, 0)
-    problem = RegressionProblem(end.data.blocks.without_columns(), layout, distribution)
-    beta = np.zeros(layout.size)
+    beta, bare = _null_point(data, distribution, mean), data.blocks.without_columns()
+    if not np.isfinite(beta).all():
+        return 0.0
+    problem = RegressionProblem(bare, CoefficientLayout(data.design.constant, 0), distribution)
+    if data.design.constant and data.has_offset and math.isfinite(problem.objective(beta)[0]):
+        beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
+    question = bare.asked(deviance_question(problem.layout, distribution, beta))
+    return max(float(data.blocks.once(_null_name(distribution, beta), question)), 0.0)
+
+
+def expect_null_deviance(data: RegressionData, distribution: RowDistribution, mean: float) -> None:
+    """Let the next round bring what `null_deviance` will ask, where the average says at which intercept."""
+    beta = _null_point(data, distribution, mean)
+    if np.isfinite(beta).all() and not data.has_offset and not data.blocks.in_memory:
+        question = deviance_question(CoefficientLayout(data.design.constant, 0), distribution, beta)
+        data.blocks.expect(_null_name(distribution, beta), data.blocks.without_columns().asked(question))
+
+
+def _null_point(data: RegressionData, distribution: RowDistribution, mean: float) -> Floats:
+    """The intercept of the average of the response, where there is an intercept."""
     with np.errstate(all="ignore"):
-        if end.data.design.constant:
-            beta[0] = float(end.distribution.link.eta(np.array([mean]))[0])
-        edge = not np.isfinite(beta).all()
-        if edge:
-            return 0.0
-        if end.data.design.constant and end.data.has_offset and math.isfinite(problem.objective(beta)[0]):
-            beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
-        return deviance_of(problem.rows, layout, distribution, beta)
+        return distribution.link.eta(np.array([mean])) if data.design.constant else np.zeros(0)
+
+
+def _null_name(distribution: RowDistribution, beta: Floats) -> Hashable:
+    return "null deviance", distribution.family, distribution.link.name, beta.tobytes()
 
 
 def label_sandwich(data: RegressionData, beta: Floats, information: Information, dropped: tuple[int, ...]) -> Floats:

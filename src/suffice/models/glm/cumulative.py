@@ -259,18 +259,15 @@ class CumulativeProblem(RegressionProblem):
         """From the whole information: thresholds and coefficients of one linear predictor are few."""
         return self.evaluate(beta)[2].diagonal()
 
-    def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
+    def _curvatures(self, beta: Floats) -> Callable[[RowBlock], Any]:
         """Value, gradient and observed information."""
-        return super().curvature(beta) if self.rooted else self._sums(beta, squares=False)
+        return self.roots(beta) if self.rooted else partial(self.labels.sums, beta, False)
 
     def score_squares(self, beta: Floats) -> Floats:
         """The sum over rows of the outer product of their scores (k, k): the middle of the sandwich."""
-        return self._sums(beta, squares=True)[2].dense()
-
-    def _sums(self, beta: Floats, *, squares: bool) -> tuple[float, Floats, Information]:
-        sums = self.rows.reduce(partial(self.labels.sums, beta, squares))
+        sums = self.rows.reduce(partial(self.labels.sums, beta, True))
         assert sums.body is not None
-        return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
+        return Information(sums.body, sums.cross, sums.levels).dense()
 
     def possible(self, whole: Floats, index: int) -> Floats:
         """Thresholds on both sides of threshold `at` make room for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -59,11 +59,6 @@ class RowFigures:
         """Both sets of rows."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return RowFigures(*(mine + theirs for mine, theirs in pairs))
-
-
-def figures_of(prepared: PreparedRows, _: None) -> RowFigures:
-    """What a shard says of itself."""
-    return RowFigures(prepared.rows, prepared.block.rows, prepared.weight, prepared.constant)
 
 
 class BlockWork:
@@ -123,6 +118,8 @@ class RegressionRows:
     def __init__(self, held: Held[PreparedRows], rows: int, view: View | None = None) -> None:
         """Keep them; view: what questions see of a block, in place of all."""
         self.held, self.rows, self._view = held, rows, view
+        self._known: dict[Hashable, Any] = {}
+        self._waiting: dict[Hashable, Callable[[RowBlock], Any]] = {}
 
     @classmethod
     def of(cls, block: RowBlock) -> RegressionRows:
@@ -143,9 +140,41 @@ class RegressionRows:
 
     def reduce(self, question: Callable[[RowBlock], Answer]) -> Answer:
         """The sum of the answers of all rows: one round."""
-        view = self._view
-        answer: Answer = self.held.sum(question if view is None else partial(_viewed, view=view, question=question))
+        waiting, self._waiting = self._waiting, {}
+        if not waiting:
+            alone: Answer = self.held.sum(self.asked(question))
+            return alone
+        together = Together((self.asked(question), *waiting.values()))
+        answer, *others = self.held.sum(together).values
+        self._known.update(zip(waiting, others, strict=True))
+        first: Answer = answer
+        return first
+
+    def asked(self, question: Callable[[RowBlock], Answer]) -> Callable[[RowBlock], Answer]:
+        """A question as it is put to whole blocks."""
+        return question if self._view is None else partial(_viewed, view=self._view, question=question)
+
+    def expect(self, name: Hashable, question: Callable[[RowBlock], Any]) -> None:
+        """A question that `once` will ask under a name: it goes with the next round, whatever that asks."""
+        if name not in self._known:
+            self._waiting[name] = question
+
+    def once(self, name: Hashable, question: Callable[[RowBlock], Answer]) -> Answer:
+        """The answer to a question that has been asked under this name before, or is asked now."""
+        if name not in self._known:
+            self._waiting.pop(name, None)
+            self._known[name] = self.reduce(question)
+        answer: Answer = self._known[name]
         return answer
+
+    def learn(self, name: Hashable, answer: Any) -> None:
+        """Keep the answer to a question that `once` will ask under a name."""
+        self._known[name] = answer
+
+    def taken(self, name: Hashable) -> Any:
+        """The answer to a question that was expected, which is then asked anew; None where it was not."""
+        self._waiting.pop(name, None)
+        return self._known.pop(name, None)
 
     def without_columns(self) -> RegressionRows:
         """The same rows, of which response, weights and offset are all there is to see."""

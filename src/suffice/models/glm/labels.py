@@ -54,6 +54,8 @@ class SoftmaxRegression(IteratedRegression):
 
     def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Columns that say the same as others do so for every class."""
+        if self.begin is None:
+            problem.expect(np.zeros(problem.size))
         if self.penalties.any:
             return problem, ()
         design, flat = self.data.design, RowDistribution(GaussianFamily(), Identity())
@@ -167,8 +169,9 @@ def _kept_in_place(problem: RegressionProblem, penalties: CoefficientPenalties, 
 
 def label_counts(rows: RegressionRows, classes: int) -> Floats:
     """The weight of each label (K,)."""
-    return rows.reduce(partial(_label_counts, classes=classes))
+    return rows.once("labels", partial(counts_of_labels, classes=classes))
 
 
-def _label_counts(block: RowBlock, *, classes: int) -> Floats:
+def counts_of_labels(block: RowBlock, *, classes: int) -> Floats:
+    """What `label_counts` asks."""
     return np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)

@@ -92,6 +92,8 @@ class OrderedRegression(IteratedRegression):
 
     def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Columns that say the same as others, or as the thresholds, which are a constant for the coefficients."""
+        if self.begin is None:
+            problem.expect(self.start(problem))
         if self.penalties.any:
             return problem, ()
         design, rows = replace(self.data.design, constant=True), self.data.blocks

@@ -6,7 +6,7 @@ The objective is ``log-likelihood / phi - penalty`` in the engine's layout of th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
 from typing import Any, TypeVar
@@ -114,16 +114,30 @@ class RegressionProblem:
     @_outside
     def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and information of the log-likelihood at phi = 1, without the penalty."""
+        sums = self.rows.taken(self._named(beta))
+        if sums is None:
+            sums = self.rows.reduce(self._curvatures(beta))
         if self.rooted:
-            exact = self.rows.reduce(self.roots(beta))
-            return exact.value, exact.gradient, Information(exact.root.T @ exact.root, root=exact.root)
-        if self.outputs > 1:
-            sums = self.rows.reduce(several_task(self.layout, self.distribution, self.shaped(beta)))
-            assert sums.body is not None
-            return sums.value, sums.gradient, Information(sums.body)
-        sums = self.rows.reduce(curvature_task(self.layout, self.distribution, beta))
-        assert sums.body is not None
+            return sums.value, sums.gradient, Information(sums.root.T @ sums.root, root=sums.root)
         return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
+
+    def _curvatures(self, beta: Floats) -> Callable[[RowBlock], Any]:
+        """What `curvature` asks."""
+        if self.rooted:
+            return self.roots(beta)
+        if self.outputs > 1:
+            return several_task(self.layout, self.distribution, self.shaped(beta))
+        return curvature_task(self.layout, self.distribution, beta)
+
+    def _named(self, beta: Floats) -> Hashable:
+        """The point at which `curvature` asks, by name; it belongs to this distribution and to no equal one."""
+        return "curvature", self.distribution, self.rooted, beta.tobytes()
+
+    def expect(self, beta: Floats) -> None:
+        """Let the rows be asked about a point along with what is asked next: each round has its price elsewhere."""
+        if not self.rows.in_memory:
+            whole = self.whole(beta)
+            self.rows.expect(self._named(whole), self.rows.asked(self._curvatures(whole)))
 
     @_outside
     def evaluate(self, beta: Floats) -> tuple[float, Floats, Information]:
@@ -239,8 +253,15 @@ def _totals(block: RowBlock, *, layout: CoefficientLayout, distribution: RowDist
 
 def deviance_of(rows: RegressionRows, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> float:
     """The deviance alone, which costs a part of `totals`."""
-    question = partial(_deviance, layout=layout, distribution=distribution, beta=beta)
-    return max(float(rows.reduce(question)), 0.0)  # In this order, as what is not known stays so.
+    # In this order, as what is not known stays so.
+    return max(float(rows.reduce(deviance_question(layout, distribution, beta))), 0.0)
+
+
+def deviance_question(
+    layout: CoefficientLayout, distribution: RowDistribution, beta: Floats
+) -> Callable[[RowBlock], float]:
+    """What `deviance_of` asks."""
+    return partial(_deviance, layout=layout, distribution=distribution, beta=beta)
 
 
 def _deviance(block: RowBlock, *, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> float:
@@ -296,10 +317,11 @@ class ResponseSums:
 
 def response_sums(rows: RegressionRows, family: Family | None = None) -> ResponseSums:
     """Those of all rows, in one pass; of labels (codes) and of vectors without what a family adds."""
-    return rows.reduce(partial(_response_sums, family=family))
+    return rows.once(("response", family), partial(sums_of_response, family=family))
 
 
-def _response_sums(block: RowBlock, *, family: Family | None) -> ResponseSums:
+def sums_of_response(block: RowBlock, *, family: Family | None) -> ResponseSums:
+    """What `response_sums` asks."""
     y, weights = block.y, np.ones(block.rows) if block.weights is None else block.weights
     sums = ResponseSums(float(weights.sum()), weights @ y, float(np.abs(y).max(initial=0.0)))
     if family is None:

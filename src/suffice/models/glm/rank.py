@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, RowDistribution, StartDistribution
@@ -23,13 +24,15 @@ MOST_COLUMNS = 6_000
 class ColumnRank:
     """Places of columns that are combinations of those before, in the engine's layout.
 
-    `doubtful`: rows in float64 lose digits; `rooted`: only the exact root of X'X tells the columns apart.
+    `doubtful`: rows in float64 lose digits; `rooted`: only the exact root of X'X tells the columns apart. `step` is the
+    Newton step from zero of the start, where all rows were asked for it.
     """
 
     dropped: tuple[int, ...] = ()
     doubtful: bool = False
     rooted: bool = False
     notes: tuple[str, ...] = ()
+    step: Floats | None = None
 
 
 def checked_sums(rows: RegressionRows, family: Family | None = None) -> ResponseSums:
@@ -60,10 +63,10 @@ def column_rank(
         if flat.on(some).curvature(start)[2].definite:
             return ColumnRank()
     with np.errstate(over="ignore", invalid="ignore"):
-        information = flat.curvature(start)[2]
+        _, gradient, information = flat.curvature(start)
         doubtful = is_doubtful(information)
         if information.definite:
-            return ColumnRank(doubtful=doubtful)
+            return ColumnRank(doubtful=doubtful, step=information.solve(gradient))
         refuse_extremes(flat, design, information)
     dropped = dependent_columns(flat, design, start, information)
     if not dropped:

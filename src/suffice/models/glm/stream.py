@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.domain import Domain, Variable
-from suffice.engines.linear_predictor import RowBlock
+from suffice.engines.linear_predictor import RowBlock, reduce_rows
 from suffice.errors import DataError, MissingValueError, listing
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, DesignRows, pooled_codes
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
-from suffice.models.glm.held_rows import GATHERED, BlockWork, PreparedRows, RegressionRows, RowFigures, figures_of
+from suffice.models.glm.held_rows import GATHERED, Answers, BlockWork, PreparedRows, RegressionRows, RowFigures
 from suffice.models.glm.input import Coding, all_numbers, factor_of, offset_of
+from suffice.models.glm.problem import sums_of_response
 from suffice.models.glm.response import check_finite
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import HeldHere, HeldLocal, Settled
@@ -264,13 +266,23 @@ def hold_rows(
     numbers = [*design.reals, *(() if work.label is not None else roles.y), *roles.sides]
     domain = Domain([*(Variable(name, "real") for name in dict.fromkeys(numbers)), *states.values()])
     held = source.hold(work, Settled(domain, source.rows or 0, 0.0), memory_limit=memory_limit)
-    figures: RowFigures = held.sum(None, by=figures_of)
+    family = work.family if isinstance(work.family, Family) else None
+    figures, sums = held.sum(None, by=partial(opening_of, family=family)).values
     if isinstance(held, HeldLocal) and figures.live * (design.size + 1) <= GATHERED:
         gathered: RowBlocks = held.sum(None, by=blocks_of)
         held.close()
         together = PreparedRows(gathered.joined(), figures.rows, figures.weight, figures.constant)
-        return RegressionRows(HeldHere(work, [together]), figures.live), figures
-    return RegressionRows(held, figures.live), figures
+        held = HeldHere(work, [together])
+    rows = RegressionRows(held, figures.live)
+    rows.learn(("response", family), sums)
+    return rows, figures
+
+
+def opening_of(prepared: PreparedRows, _: None, *, family: Family | None) -> Answers:
+    """What a shard says of itself, and what its response says alone, whatever the coefficients."""
+    figures = RowFigures(prepared.rows, prepared.block.rows, prepared.weight, prepared.constant)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return Answers((figures, reduce_rows(prepared.block, partial(sums_of_response, family=family))))
 
 
 @dataclass(frozen=True, eq=False)
