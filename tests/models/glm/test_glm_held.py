@@ -160,3 +160,22 @@ def test_a_fit_takes_few_rounds_more_than_steps(name: str, tmp_path: Path, monke
     rounds.clear()
     bare = make().set_params(covariance="expected").fit(opened("parquet", tmp_path), columns=["a", "b"], **given)
     assert bare.report_.passes == (1 if name in ("gaussian", "gamma") else 2)
+
+
+def test_stochastic_ascent_draws_shards(tmp_path: Path) -> None:
+    options = {"solver": "sgd", "tolerance": 1e-5}
+    model = sf.GLM("poisson", **options).fit(opened("parquet", tmp_path), y="count", columns=COLUMNS)
+    expected = sf.GLM("poisson").fit(FRAME, y="count", columns=COLUMNS)
+    assert model.converged_
+    errors = np.asarray(expected.standard_errors_)
+    assert np.abs((np.asarray(model.parameters_) - np.asarray(expected.parameters_)) / errors).max() < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["parquet", "dask"])
+def test_one_pass_over_shards_is_one_over_their_rows(kind: str, tmp_path: Path) -> None:
+    options = {"step_size": 0.01, "decay": 0.5, "batch_size": 1, "prior": sf.Normal(variance=2.0)}
+    model = sf.GLM("poisson", **options).partial_fit(opened(kind, tmp_path), y="count", columns=["a", "b"])
+    expected = sf.GLM("poisson", **options).partial_fit(FRAME, y="count", columns=["a", "b"])
+    np.testing.assert_allclose(model.parameters_, expected.parameters_, rtol=1e-12)
+    assert model.updates_ == expected.updates_ == N
+    assert model.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-12)
