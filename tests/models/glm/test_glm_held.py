@@ -179,3 +179,40 @@ def test_one_pass_over_shards_is_one_over_their_rows(kind: str, tmp_path: Path) 
     np.testing.assert_allclose(model.parameters_, expected.parameters_, rtol=1e-12)
     assert model.updates_ == expected.updates_ == N
     assert model.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-12)
+
+
+def test_scores_are_summed_where_the_rows_are(tmp_path: Path) -> None:
+    model = sf.GLM("binomial").fit(FRAME, y="answer", columns=COLUMNS)
+    for kind in ("parquet", "duckdb", "dask"):
+        source = opened(kind, tmp_path)
+        assert model.score(source, "answer") == pytest.approx(model.score(FRAME, "answer"), rel=1e-13)
+        weighted = model.score(source, "answer", sample_weight="size", offset="moved")
+        assert weighted == pytest.approx(model.score(FRAME, "answer", sample_weight="size", offset="moved"), rel=1e-13)
+
+
+def test_predictions_for_a_distributed_frame_are_one() -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    frame = dd.from_pandas(FRAME, npartitions=5)
+    model = sf.GLM("poisson").fit(FRAME, y="count", columns=COLUMNS)
+    far = model.predict(frame, exposure="size")
+    assert isinstance(far, dd.DataFrame)
+    np.testing.assert_array_equal(far.compute()["prediction"], model.predict(FRAME, exposure="size"))
+    near = model.predict(FRAME, interval=0.9)
+    np.testing.assert_array_equal(model.predict(frame, interval=0.9).compute(), near)
+    three = sf.GLM("multinomial").fit(FRAME, y="class", columns=COLUMNS)
+    shares = three.predict_proba(frame).compute()
+    assert list(shares.columns) == ["x", "y", "z"]
+    np.testing.assert_array_equal(shares, three.predict_proba(FRAME))
+    assert (three.predict(frame, kind="class").compute()["prediction"] == three.predict(FRAME, kind="class")).all()
+    two = sf.GLM("binomial").fit(FRAME, y="answer", columns=COLUMNS)
+    np.testing.assert_array_equal(two.predict_proba(frame).compute()[["no", "yes"]], two.predict_proba(FRAME))
+    known = FRAME[FRAME["group"] != "top"]
+    pooled = sf.GLM("poisson", unknown="pool").fit(known, y="count", columns=COLUMNS)
+    np.testing.assert_array_equal(pooled.predict(frame).compute()["prediction"], pooled.predict(FRAME))
+
+
+def test_the_report_says_where_the_rows_stayed(tmp_path: Path) -> None:
+    model = sf.GLM("binomial").fit(opened("parquet", tmp_path), y="event", columns=COLUMNS)
+    assert "shards in memory, " in model.report_.plan
+    assert "rounds" in model.report_.plan
+    assert sf.GLM("binomial").fit(FRAME, y="event", columns=COLUMNS).report_.plan is None

@@ -69,6 +69,12 @@ class RegressionData:
         """How often the rows were gone through: read where they are not in memory, asked where they are."""
         return self.blocks.held.rounds if self.readings is None else self.readings
 
+    @property
+    def plan(self) -> str | None:
+        """Where rows that are not in memory stayed, and how often they were asked so far."""
+        held = self.blocks.held
+        return None if self.readings is None else f"{held.shards} shards {held.location}, {held.rounds} rounds"
+
     def learned_names(self) -> dict[str, Any]:
         """What a fitted value keeps of its rows: columns, labels and names."""
         names = ("design", "weight", "classes", "reference", "specification", "formula", "response")
