@@ -248,16 +248,21 @@ def _names_column(data: object, columns: Sequence[Hashable]) -> bool:
         return False
 
 
-def offset_of(offset: Floats | None, exposure: Floats | None, link: str) -> Floats | None:
-    """Offset plus the log of the exposure, which only a log link takes."""
+def offset_of(offset: Floats | None, exposure: Floats | None, link: str, *, predicted: bool = False) -> Floats | None:
+    """Offset plus the log of the exposure, which only a log link takes.
+
+    predicted: rows whose mean is asked for may have an exposure of 0, and with it a mean of 0.
+    """
     if exposure is None:
         return offset
     if link != "log":
         raise OptionError(f"exposure= multiplies the mean and needs the log link; the link is {link!r}. Use offset=.")
-    if not (exposure > 0.0).all():
-        row = int(np.argmin(exposure > 0.0))
+    good = exposure >= 0.0 if predicted else exposure > 0.0
+    if not good.all():
+        row = int(np.argmin(good))
         raise DataError(f"exposure holds {float(exposure[row])!r} (row {row}); expected positive numbers.")
-    return np.log(exposure) + (0.0 if offset is None else offset)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(exposure) + (0.0 if offset is None else offset))
 
 
 def checked_weights(weights: Floats | None) -> Floats | None:

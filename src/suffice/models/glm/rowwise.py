@@ -85,7 +85,8 @@ def new_rows(fitted: GLMFitted, given: Inputs, unknown: str) -> tuple[DesignRows
         table = table_like(X, fitted.design, unknown, given["columns"])
     source = open_rows(X) if isinstance(offset, str) or isinstance(exposure, str) else None
     added = side_column(offset, source, table.rows, "offset")
-    return table, offset_of(added, side_column(exposure, source, table.rows, "exposure"), fitted.link)
+    exposed = side_column(exposure, source, table.rows, "exposure")
+    return table, offset_of(added, exposed, fitted.link, predicted=True)
 
 
 def scored(fitted: GLMFitted, given: Inputs, unknown: str) -> Scored:
