@@ -265,8 +265,7 @@ def hold_rows(
     design, roles = work.design, work.roles
     numbers = [*design.reals, *(() if work.label is not None else roles.y), *roles.sides]
     domain = Domain([*(Variable(name, "real") for name in dict.fromkeys(numbers)), *states.values()])
-    limits: dict[str, Any] = {} if memory_limit is None else {"memory_limit": memory_limit}
-    held = source.hold(work, Settled(domain, source.rows or 0, 0.0), **limits)
+    held = source.hold(work, Settled(domain, source.rows or 0, 0.0), memory_limit=memory_limit)
     family = work.family if isinstance(work.family, Family) else None
     figures, sums = held.sum(None, by=partial(opening_of, family=family)).values
     if isinstance(held, HeldLocal) and figures.live * (design.size + 1) <= GATHERED:
