@@ -164,6 +164,21 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(family: str, solver: str
     np.testing.assert_allclose(again.parameters_, whole.parameters_, atol=1e-6)
 
 
+@pytest.mark.parametrize("family", ["poisson", "multinomial", "ordinal"])
+def test_an_interrupted_fit_by_lbfgs_goes_on_to_the_same_digits(family: str, path: str, tmp_path: Path) -> None:
+    y = {"poisson": "count", "multinomial": "class", "ordinal": "kind"}[family]
+    columns, options = ["a", "size", "group"], {"solver": "lbfgs", "tolerance": 1e-7}
+    whole = sf.GLM(family, **options).fit(path, y, columns=columns)
+    file = tmp_path / "fit.suffice"
+    broken = sf.GLM(family, checkpoint=file, callback=lambda state: state.iteration >= 4, **options)
+    assert not broken.fit(path, y, columns=columns).converged_
+    again = sf.GLM(family, checkpoint=file, **options).fit(path, y, columns=columns)
+    np.testing.assert_array_equal(again.parameters_, whole.parameters_)
+    assert again.report_.iterations == whole.report_.iterations > 4
+    assert again.report_.history == whole.report_.history
+    assert not file.exists()
+
+
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "fit.suffice"
     X = FRAME[["a", "size"]].to_numpy()

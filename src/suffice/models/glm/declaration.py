@@ -147,7 +147,8 @@ class GLM(Estimator):
         """Learn the coefficients.
 
         Args:
-            X: an array, a sparse matrix, any table, or the path of a file, which is then read once for each iteration.
+            X: an array, a sparse matrix, any table, or the path of files, or a frame of DuckDB, Dask or Spark, whose
+                rows are prepared once, where they are, and then asked in rounds.
             y: the response: one value a row, (successes, failures) in two columns, or the name of a column of X.
             sample_weight: how many rows each row stands for, or the name of a column.
             offset: added to the linear predictor, or the name of a column.

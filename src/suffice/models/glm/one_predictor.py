@@ -81,6 +81,11 @@ class PredictorSearch(IteratedRegression):
         phi = 1.0 if known is None else known
         return RegressionProblem(self.rows, self.design.layout, self.distribution, self.penalties.gaussian, phi)
 
+    @property
+    def one_run(self) -> bool:
+        """Unless dispersion or size are found in turn with the coefficients."""
+        return not (self.options.free_size or (self.family.free_dispersion and self.dispersion is None))
+
     # -- start -------------------------------------------------------------------------------------------------------
 
     def start(self, problem: RegressionProblem) -> Floats:

@@ -166,7 +166,9 @@ class IteratedRegression(GLMProblem):
     def solve(self, control: Control) -> Found[GLMFitted]:
         """Find coefficients, from a checkpoint on where there is one."""
         self.control = replace(control, checkpoint=None)
-        if control.checkpoint is not None:
+        if control.checkpoint is not None and self._keeps_state():
+            self.control = control
+        elif control.checkpoint is not None:
             self.keeper = Keeper(control.checkpoint, self.data.parameters, control.problem)
             kept = self.keeper.start()
             self.begin = self.begin if kept is None else kept
@@ -178,6 +180,19 @@ class IteratedRegression(GLMProblem):
         return Found(
             fitted, ended.result.method, self.options.estimate, outcome, tuple(self.notes), plan=self.data.plan
         )
+
+    @property
+    def one_run(self) -> bool:
+        """Whether one run of a solver is all, unless something is wrong with the rows."""
+        return True
+
+    def _keeps_state(self) -> bool:
+        """Whether a checkpoint holds all that the solver remembers, so that it goes on as if nothing had happened.
+
+        IRLS remembers nothing but coefficients, and so do several runs in turn.
+        """
+        chosen = choose(self.options.given["solver"], self.problem(), self.penalties.laplace)
+        return self.one_run and chosen not in ("irls", "cd", "sgd")
 
     def climbed(self) -> Ended:
         """All steps."""
@@ -223,10 +238,12 @@ class IteratedRegression(GLMProblem):
         if self.keeper is not None:
             self.keeper.fresh()
             problem = replace(problem, record=self.keeper.note)
+        limits = self.control if control is None else control
+        self.control = replace(self.control, checkpoint=None)  # It belongs to the first run.
         search = Search(
             problem,
             start,
-            self.control if control is None else control,
+            limits,
             self.penalties.laplace,
             given["keep_iterates"],
             given["random_state"],

@@ -260,9 +260,14 @@ def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Cod
 def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, formula: str) -> RegressionData:
     """Model matrices by formulaic; it also brings the intercept, which is then not added again."""
     source = open_source(as_frame(X))
+    if not isinstance(source, MemorySource):
+        raise DataError(
+            f"A formula works on rows in memory; X is {source.unordered or 'read in batches'}. Name the columns by "
+            "columns= and categorical= in its place, or read the rows with pandas or polars."
+        )
     y, right = _label_column(source, formula, options.family)
     left, frame, specification = model_matrices(formula if y is None else right, X)
-    if isinstance(source, MemorySource) and len(frame) != source.rows:
+    if len(frame) != source.rows:
         raise MissingValueError(
             f"{source.rows - len(frame)} of {source.rows} rows have missing values in the columns of the formula; a "
             "regression needs every value. Leave these rows out, or fill the missing values."
@@ -275,11 +280,7 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
     if left is not None:
         y = _one_column(left)
     elif y is None:
-        y = (
-            source.column(given["y"])
-            if isinstance(source, MemorySource) and _is_name(given["y"], source)
-            else given["y"]
-        )
+        y = source.column(given["y"]) if _is_name(given["y"], source) else given["y"]
     data = _joined(Design(constant, tuple(kept)), DesignRows(values), y, given, options, source)
     return replace(data, specification=specification)
 
