@@ -173,6 +173,26 @@ def test_files_are_scored_and_compared_where_they_are(tmp_path: Path, monkeypatc
         fitted.score(path, **form)
 
 
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+def test_partitions_are_decoded_where_they_are() -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    fitted = sf.HiddenMarkovModel(["low", "high"], sf.Normal(), max_iter=5).fit(lists("u"))
+    right = STEPS.assign(
+        state=np.concatenate(fitted.predict(lists("u"))),
+        low=np.concatenate(fitted.predict_proba(lists("u")))[:, 0],
+    ).set_index(["person", "time"])
+    frame = dask.from_pandas(MIXED, npartitions=3)
+    form: dict[str, Any] = {"group": "person", "order": "time", "columns": "u"}
+    states = fitted.predict(frame, **form).compute().set_index(["person", "time"]).sort_index()
+    assert states["state"].tolist() == right["state"].tolist()
+    shares = fitted.predict_proba(frame, **form).compute().set_index(["person", "time"]).sort_index()
+    assert list(shares.columns) == ["low", "high"]
+    np.testing.assert_allclose(shares["low"], right["low"], rtol=1e-12)
+    sizes = sf.HiddenMarkovModel(2, sf.Gamma(), max_iter=5).fit(lists("size"))
+    answers = sizes.predict(frame, group="person", order="time", columns="size")
+    assert [part.tolist() for part in answers] == [part.tolist() for part in sizes.predict(lists("size"))]
+
+
 PEAK = """
 import re, sys
 import suffice as sf

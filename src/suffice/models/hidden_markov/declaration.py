@@ -34,6 +34,7 @@ from suffice.models.hidden_markov.parameters import Statistics
 from suffice.models.hidden_markov.priors import split_prior
 from suffice.models.hidden_markov.standard_errors import standard_errors
 from suffice.models.hidden_markov.structure import read_fixed, read_tied
+from suffice.models.hidden_markov.tables import PROBABILITIES
 from suffice.models.hidden_markov.task import HiddenMarkovTask
 from suffice.options import RunOptions, own_options
 from suffice.sources.sequences import FormOptions, SequenceForm
@@ -300,9 +301,15 @@ class HiddenMarkovModel(Estimator):
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
     ) -> Any:
-        """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior")."""
+        """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior").
+
+        Of a Dask or Spark frame with `group` a frame of the same kind: a row for each of its rows, with group, order
+        and the column "state"; not computed yet. Distributions that cannot have the value 0 give arrays.
+        """
         choice(method, "method", ("viterbi", "posterior"))
-        return self._asked(sequences, SequenceForm(lengths, group, order, columns)).states(method)
+        form = SequenceForm(lengths, group, order, columns)
+        there = self._task().decoded(sequences, form, self.fitted_, method)
+        return self._asked(sequences, form).states(method) if there is None else there
 
     def predict_proba(
         self,
@@ -313,8 +320,13 @@ class HiddenMarkovModel(Estimator):
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
     ) -> Any:
-        """P(state at a step | whole sequence) (steps, K): smoothing."""
-        return self._asked(sequences, SequenceForm(lengths, group, order, columns)).smoothed()
+        """P(state at a step | whole sequence) (steps, K): smoothing.
+
+        Of a Dask or Spark frame a frame, as in `predict`, with a column for each state.
+        """
+        form = SequenceForm(lengths, group, order, columns)
+        there = self._task().decoded(sequences, form, self.fitted_, PROBABILITIES)
+        return self._asked(sequences, form).smoothed() if there is None else there
 
     def decode(
         self,

@@ -12,16 +12,22 @@ import numpy as np
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, listing
 from suffice.models.hidden_markov.build import column_variables, emission_of, settings_of, survey_columns
+from suffice.models.hidden_markov.decoding import StateDecoder
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.registry import EmissionOptions
 from suffice.models.hidden_markov.emissions.surveys import Survey
 from suffice.models.hidden_markov.expectation import ChainExpectation
+from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
+from suffice.models.hidden_markov.input import Opened
 from suffice.models.hidden_markov.rounds import ChainWork, HeldChains, column_of
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import Held, Settled, survey
-from suffice.sources.sequences import SequenceForm
+from suffice.sources.partitioned import PartitionedSource
+from suffice.sources.sequences import SequenceForm, Sequences
 
 States = tuple[Hashable, ...]
+#: What is asked about every step, besides the methods of `predict`.
+PROBABILITIES = "probabilities"
 
 
 @dataclass(frozen=True)
@@ -131,3 +137,35 @@ class SequenceTable:
         if emitted is None:
             return None
         return self.chains(emission, self.source.settle(self.domain(emitted, states)), states)
+
+    def decoded(self, fitted: HiddenMarkovFitted, method: str) -> Any:
+        """States by step, or their probabilities, as a frame of the kind that came in; None where there is none."""
+        emitted = column_variables(self.options["emission"], settings_of(self.options, 1), self.columns)
+        if emitted is None or not isinstance(self.source, PartitionedSource):
+            return None
+        domain = self.source.settle(self.domain(emitted, None)).domain
+        task = DecodedRows(fitted, self.columns, method)
+        try:
+            return self.source.map(task, domain, group=self.form.group, order=self.form.order)
+        except DataError:  # The types of the answer are found on a row of zeros, which some distributions cannot have.
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedRows:
+    """Columns of one value a step: the state by a `method` of `predict`, or the probability of every state."""
+
+    fitted: HiddenMarkovFitted
+    columns: States
+    method: str
+
+    def __call__(self, batch: Batch) -> dict[Hashable, Any]:
+        """Of the whole sequences of a batch."""
+        assert batch.offsets is not None
+        values = self.fitted.emission.read([column_of(batch, name) for name in self.columns])
+        opened = Opened(Sequences(values, batch.offsets), as_list=False, alone=False)
+        decoder = StateDecoder(self.fitted, opened, 1)
+        if self.method != PROBABILITIES:
+            return {"state": decoder.states(self.method)}
+        rows = decoder.smoothed()
+        return {str(state): rows[:, code] for code, state in enumerate(self.fitted.states)}

@@ -125,6 +125,11 @@ class HiddenMarkovTask:
         chains = None if table is None else table.read_as(known.emission, known.states)
         return None if chains is None else (chains.sum(known.parameters, by=log_likelihood), chains.weight)
 
+    def decoded(self, data: Any, form: SequenceForm, known: HiddenMarkovFitted, method: str) -> Any:
+        """What is asked about every step of a frame whose partitions are elsewhere; None for other sequences."""
+        table = SequenceTable.of(data, known.form_of(data, form), None, self.options)
+        return None if table is None else table.decoded(known, method)
+
     def _settled(
         self, sequences: Sequences[NDArray[Any]], states: States, known: HiddenMarkovFitted | None
     ) -> HiddenSequences | KnownSequences:
