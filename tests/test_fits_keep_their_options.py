@@ -1,7 +1,9 @@
 """A fit that is done is judged by the options that it had, also after it was copied, sent or read from a file."""
 
 import copy
+import inspect
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +100,34 @@ def test_a_file_describes_the_fit_whatever_was_set_since(
     # What was set is that of the next fit.
     kept = {name: fitted.get_params(deep=False)[name] for name in later}
     assert repr(kept).replace("(", "[").replace(")", "]") == repr(later)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        sf.BayesianNetwork,
+        sf.MarkovNetwork,
+        sf.GaussianGraph,
+        sf.HiddenMarkovModel,
+        sf.ChainCRF,
+        sf.GraphCRF,
+        sf.GLM,
+        sf.Gamma,
+        sf.Beta,
+    ],
+)
+def test_options_of_a_run_are_spelled_out(kind: Any) -> None:
+    names = list(inspect.signature(kind).parameters)
+    assert {"max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint"} <= set(names)
+    documented = re.findall("^        ([a-z_]+): ", kind.__doc__, flags=re.MULTILINE)
+    assert sorted(documented) == sorted(names)
+    first = {"structure": [("a", "b")], "states": 2}
+    given = {name: value for name, value in first.items() if name == names[0]}
+    given |= {"emission": "normal"} if kind is sf.HiddenMarkovModel else {}
+    model = kind(**given, max_seconds=7.0)
+    assert list(model.get_params(deep=False)) == names
+    assert model.clone().get_params()["max_seconds"] == 7.0
+    assert model.set_params(max_seconds=None).get_params()["max_seconds"] is None
+    assert "max_seconds" not in repr(model)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'patient'"):
+        kind(**given, patient=True)

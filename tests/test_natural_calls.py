@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,3 +101,55 @@ def test_a_table_and_rows_are_not_given_together() -> None:
         sf.MarkovNetwork(["a", "b"]).fit()
     with pytest.raises(sf.DataError, match="table= is a str without counts"):
         sf.MarkovNetwork(["a", "b"]).fit(table="rows.csv")
+
+
+def agrum_file(tmp_path: Path, ending: str) -> tuple[str, Any]:
+    """A file that pyAgrum wrote, of a node with parents of two and of three states, and its own P(c = 0 | a, b)."""
+    gum = pytest.importorskip("pyagrum")
+    network = gum.fastBN("a[2]->c[2]<-b[3]")
+    network.cpt("c").fillWith([0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 0.4, 0.6, 0.55, 0.45, 0.65, 0.35])
+    gum.saveBN(network, str(tmp_path / f"net{ending}"))
+    table = [[network.cpt("c")[{"a": i, "b": j}][0] for j in range(3)] for i in range(2)]
+    return str(tmp_path / f"net{ending}"), table
+
+
+@pytest.mark.parametrize("ending", [".uai", ".xdsl", ".dsl", ".bifxml", ".net", ".bif"])
+def test_files_of_pyagrum_are_read_with_the_parents_in_their_order(tmp_path: Path, ending: str) -> None:
+    path, expected = agrum_file(tmp_path, ending)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        network = sf.read(path)
+    a, c, b = (0, 1, 2) if ending == ".uai" else ("a", "c", "b")
+    table = network.table(c)
+    found = np.moveaxis(table.values, [table.variables.index(name) for name in (a, b, c)], [0, 1, 2])[:, :, 0]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert [one.filename for one in caught] == ([__file__] if ending == ".uai" else [])
+
+
+def test_a_uai_file_does_not_say_the_order_of_parents(tmp_path: Path) -> None:
+    _, expected = agrum_file(tmp_path, ".uai")
+    text = re.sub(r"#.*", "", (tmp_path / "net.uai").read_text())
+    (tmp_path / "bare.uai").write_text(text)
+    with pytest.warns(sf.SufficeWarning, match=r"last parent fastest.*parent_order='forward'\) or 'reversed'"):
+        forward = sf.read(tmp_path / "bare.uai").table(1)
+    assert forward.variables == (0, 2, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same = sf.read(tmp_path / "bare.uai", parent_order="forward").table(1)
+        reverse = sf.read(tmp_path / "bare.uai", parent_order="reversed").table(1)
+    np.testing.assert_array_equal(same.values, forward.values)
+    assert reverse.variables == (2, 0, 1)
+    np.testing.assert_allclose(reverse.values[:, :, 0].T, expected, atol=1e-6)
+
+
+def test_one_parent_has_no_order(tmp_path: Path) -> None:
+    net = sf.BayesianNetwork([("a", "b")]).fit(TEXT)
+    net.write(tmp_path / "net.uai")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sf.read(tmp_path / "net.uai")
+    net.write(tmp_path / "net.bif")
+    with pytest.raises(sf.OptionError, match=r"parent_order= is for '.uai' and '.xdsl' files"):
+        sf.read(tmp_path / "net.bif", parent_order="reversed")
+    with pytest.raises(sf.OptionError, match="parent_order is 'backwards'"):
+        sf.read(tmp_path / "net.uai", parent_order="backwards")  # type: ignore[arg-type]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
 from suffice.records import fields_of, set_fields
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def doubles(values: object) -> NDArray[np.float64]:
@@ -26,9 +30,77 @@ def doubles(values: object) -> NDArray[np.float64]:
     return np.asarray(array, dtype=np.float64)
 
 
+class RunOptions(TypedDict, total=False):
+    """Options that steer an iterative fit and are no part of a model; see `suffice.fitting.control.Control`.
+
+    A constructor takes them as ``**run: Unpack[RunOptions]`` behind its own options, and hands all to that of its base.
+    Its signature then spells them out, and the line ``run:`` of its class's docstring becomes their description. What a
+    constructor names itself keeps the default and the words that it gives.
+    """
+
+    max_seconds: float | None
+    progress: bool
+    callback: Callable[..., Any] | None
+    checkpoint: str | Path | None
+
+
+class NewtonOptions(RunOptions, total=False):
+    """The same with the limits of Newton's method, for families that are fitted by it."""
+
+    max_iter: int
+    tolerance: float
+
+
+#: The default of each, and what it does.
+_RUN: Mapping[str, tuple[Any, str]] = {
+    "max_iter": (200, "most steps of Newton."),
+    "tolerance": (1e-11, "the Newton decrement at which the fit has converged."),
+    "max_seconds": (None, "most seconds, of all runs together where there are several."),
+    "progress": (False, "show a bar."),
+    "callback": (None, "called with the state after each iteration; True stops the fit."),
+    "checkpoint": (None, "file from which an interrupted fit goes on."),
+}
+
+
 def own_options(names: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a constructor, from the names that it sees before it has made any of its own: its locals()."""
-    return {name: value for name, value in names.items() if name not in ("self", "__class__")}
+    own = {name: value for name, value in names.items() if name not in ("self", "__class__", "run")}
+    return {**own, **names.get("run", {})}
+
+
+class _SpelledOptions(NamedTuple):
+    """All options of a constructor that takes some as ``**run``, and the defaults of these."""
+
+    taken: frozenset[str]
+    defaults: dict[str, Any]
+
+    def completed(self, options: dict[str, Any], name: str) -> dict[str, Any]:
+        """With the defaults; an option that the constructor does not have is Python's own error."""
+        unknown = next((option for option in options if option not in self.taken), None)
+        if unknown is not None:
+            raise TypeError(f"{name}.__init__() got an unexpected keyword argument {unknown!r}")
+        return {**self.defaults, **options}
+
+
+def _spell_run_options(kind: type[object], constructor: Any) -> _SpelledOptions | None:
+    """Name what a constructor takes as ``**run`` in its signature and in the docstring of its class; None for none."""
+    if not constructor.__code__.co_flags & inspect.CO_VARKEYWORDS:
+        return None
+    signature = inspect.signature(constructor)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    run = {name: about for name, about in _RUN.items() if name not in signature.parameters}
+    types = NewtonOptions.__annotations__
+    spelled = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+        for name, (default, _) in run.items()
+    ]
+    constructor.__signature__ = signature.replace(parameters=[*own, *spelled])
+    if kind.__doc__ is not None:
+        own_words = set(re.findall("^ {8}([a-z_]+):", kind.__doc__, flags=re.MULTILINE))
+        words = "\n".join(f"        {name}: {about}" for name, (_, about) in run.items() if name not in own_words)
+        kind.__doc__ = re.sub("^ *run:.*$", words, kind.__doc__, count=1, flags=re.MULTILINE)
+    defaults = {name: default for name, (default, _) in run.items()}
+    return _SpelledOptions(frozenset([*(p.name for p in own[1:]), *run]), defaults)
 
 
 class Parameterized:
@@ -40,12 +112,21 @@ class Parameterized:
     #: Options that say what the object is: when one of them changes, what was learned is another thing's.
     _defining: ClassVar[frozenset[str]] = frozenset({"structure"})
 
+    #: The options that the constructor takes as ``**run``; None where it names all options itself.
+    _run: ClassVar[_SpelledOptions | None] = None
+
     #: The options by name; none before the constructor has run.
     _options: Mapping[str, Any] = MappingProxyType({})
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Spell out the options of a run."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls._run = _spell_run_options(cls, vars(cls)["__init__"])
+
     def __init__(self, **options: object) -> None:
         """Keep the options as they were given."""
-        self._options = options
+        self._options = options if self._run is None else self._run.completed(options, type(self).__name__)
 
     def __setattr__(self, name: str, value: object) -> None:
         """An option that is written to is set as by `set_params`; anything else is an attribute of its own."""

@@ -72,3 +72,43 @@ def test_an_engine_of_tables_refuses_real_nodes() -> None:
     real = sf.BayesianNetwork([("x", "y")]).fit({"x": [0.1, 0.9, 0.3], "y": [1.0, 2.0, 1.5]})
     with pytest.raises(OptionError, match="takes networks of tables"):
         real.query("y", engine="enumeration")
+
+
+@pytest.mark.parametrize("given", [None, {"c": 1}, {"a": [0.2, 0.7], "b": 0}])
+def test_a_markov_network_is_asked_by_any_engine(toy: list[tuple[str, ...]], given: dict[str, Any] | None) -> None:
+    # A cell that never occurs puts the network on a face, which masks describe.
+    for cliques in ([("a", "b"), ("b", "c"), ("c", "a")], [("a", "b"), ("b", "c")]):
+        network = sf.MarkovNetwork(cliques).fit(ROWS)
+        answers = [network.query(["c", "a"], given, engine=engine).values for engine in ("exact", "toy", "enumeration")]
+        for answer in answers[1:]:
+            np.testing.assert_allclose(answer, answers[0], rtol=1e-12, atol=1e-15)
+    assert ("b", "c") in toy
+    with pytest.raises(OptionError, match="engine is 'magic'; expected one of 'exact', 'junction tree'"):
+        network.query("a", engine="magic")
+    with pytest.raises(EstimateError, match="probability 0"):
+        sf.MarkovNetwork([("a", "b")]).fit({"a": [0, 1], "b": [0, 1]}).query("a", {"a": 0, "b": 1}, engine="toy")
+
+
+def test_samples_are_no_engine_by_name() -> None:
+    network = sf.MarkovNetwork([("a", "b")], solver="pseudolikelihood", memory_limit=1).fit(ROWS)
+    with pytest.raises(OptionError, match="answered by samples"):
+        network.query("a", engine="enumeration")
+
+
+def test_a_registered_engine_learns_graphs(toy: list[tuple[int, ...]]) -> None:
+    rng = np.random.default_rng(3)
+    graphs: list[Any] = [sf.GraphExample.grid(rng.normal(size=(2, 3))) for _ in range(4)]
+    graphs += [sf.GraphExample(rng.normal(size=(3, 1)), [(0, 1), (1, 2)], np.ones((2, 1))), (rng.normal(size=(2, 1)),)]
+    labels = [rng.integers(0, 2, 6) for _ in range(4)] + [[0, 1, 1], [1, 0]]
+    prior = sf.Normal(variance=1.0)
+    exact = sf.GraphCRF(prior, inference="exact", tolerance=1e-10).fit(graphs, labels)
+    model = sf.GraphCRF(prior, inference="toy", tolerance=1e-10).fit(graphs, labels)
+    np.testing.assert_allclose(model.fitted_.weights, exact.fitted_.weights, atol=1e-8)
+    assert model.report_.plan == "softmax of each node for 1 graph, engine 'toy' for 5 graphs (2 shapes)"
+    assert set(toy) >= {(0,), (0, 1), (1, 2)}
+    np.testing.assert_allclose(model.log_partitions(graphs), exact.log_partitions(graphs), atol=1e-8)
+    assert model.predict(graphs) == exact.predict(graphs)
+    drawn = np.array(model.sample_labels(graphs[:1], 4_000, random_state=0))
+    np.testing.assert_allclose(drawn[0].mean(axis=0), exact.predict_marginals(graphs[:1])[0][:, 1], atol=0.04)
+    with pytest.raises(OptionError, match="inference is 'magic'; expected one of 'auto', 'exact'"):
+        sf.GraphCRF(inference="magic")

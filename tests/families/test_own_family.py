@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 import suffice as sf
-from suffice.families.base import RunOptions, as_float, as_numbers, generator
+from suffice.families.base import as_float, as_numbers, generator
 from suffice.families.beta import BetaMember
 from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.member import FamilyMember
+from suffice.options import NewtonOptions
 from suffice.statistics import Sums
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ class LogGamma(ExponentialFamily):
 
     member_class = LogGammaMember
 
-    def __init__(self, shape: float | None = None, rate: float | None = None, **run: Unpack[RunOptions]) -> None:
+    def __init__(self, shape: float | None = None, rate: float | None = None, **run: Unpack[NewtonOptions]) -> None:
         super().__init__(shape=shape, rate=rate, **run)
 
 

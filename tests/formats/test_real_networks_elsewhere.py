@@ -1,6 +1,7 @@
 """What `write` makes of every real network opens in pgmpy and pyAgrum with the same tables; skipped without them."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -22,13 +23,17 @@ BEYOND = {("child.bif.gz", "bif"), ("dog.bifxml", "net")}
 BEYOND |= {(name, ending) for name in ("asia.agrum.uai", "dog.uai") for ending in ("bif", "net")}
 
 
+#: UAI files do not say in which order their parents stand.
+ORDERS: dict[str, Literal["forward", "reversed"]] = {"asia.agrum.uai": "forward", "dog.uai": "reversed"}
+
+
 @pytest.mark.parametrize(
     ("name", "ending"), [(name, ending) for name in real_files() for ending in PGMPY if (name, ending) not in BEYOND]
 )
 def test_pyagrum_finds_the_same_tables(name: str, ending: str, tmp_path: Path) -> None:
     pytest.importorskip("pyagrum")
     network = texts(real_network(name))
-    sf.read(shared(f"bn/{name}")).write(tmp_path / f"net.{ending}")
+    sf.read(shared(f"bn/{name}"), parent_order=ORDERS.get(name)).write(tmp_path / f"net.{ending}")
     difference = largest_difference(network, read_by_pyagrum(tmp_path / f"net.{ending}"))
     # It holds what it reads from BIF and NET in single precision.
     assert difference <= (0.0 if ending == "bifxml" else 1e-6)
@@ -37,6 +42,6 @@ def test_pyagrum_finds_the_same_tables(name: str, ending: str, tmp_path: Path) -
 @pytest.mark.parametrize(("name", "ending"), [(name, ending) for ending, names in SOME.items() for name in names])
 def test_pgmpy_finds_the_same_tables(name: str, ending: str, tmp_path: Path) -> None:
     pytest.importorskip("pgmpy")
-    sf.read(shared(f"bn/{name}")).write(tmp_path / f"net.{ending}")
+    sf.read(shared(f"bn/{name}"), parent_order=ORDERS.get(name)).write(tmp_path / f"net.{ending}")
     network = texts(real_network(name))
     assert largest_difference(network, read_by_pgmpy(PGMPY[ending], tmp_path / f"net.{ending}")) == 0.0

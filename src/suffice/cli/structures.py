@@ -13,7 +13,7 @@ from typing import Any
 
 import suffice as sf
 from suffice.errors import OptionError
-from suffice.formats.networks import FactorNetwork
+from suffice.formats.networks import FactorNetwork, TableNetwork
 
 #: Endings that hold a model of this library or of others.
 _MODELS = (".bif", ".bifxml", ".xmlbif", ".xml", ".net", ".uai", ".dsl", ".xdsl", ".suffice", ".json")
@@ -73,7 +73,9 @@ def _from_file(path: Path) -> GivenStructure:
         if plain is not None:
             return plain
     if name.endswith(".uai"):
-        return _numbered(sf.read(path))
+        from suffice.formats import uai
+
+        return _numbered(uai.load(path))
     if name.endswith(_MODELS):
         return GivenStructure(model=sf.read(path))
     return parse_edges(_text_of(path))
@@ -90,14 +92,13 @@ def _text_of(path: Path) -> str:
             raise OptionError(f"{path} is not text in UTF-8 (byte {error.start + 1}). {EXPECTED}.") from None
 
 
-def _numbered(network: Any) -> GivenStructure:
+def _numbered(network: TableNetwork | FactorNetwork) -> GivenStructure:
     """The structure of a UAI file, which has numbers for names: columns of rows are named 0, 1, 2 and so on."""
+    states = {str(variable.name): list(variable.states) for variable in network.domain.variables}
     if isinstance(network, FactorNetwork):
-        states = {str(variable.name): list(variable.states) for variable in network.domain.variables}
         scopes = dict.fromkeys(tuple(map(str, scope)) for scope, _ in network.factors if scope)
         return GivenStructure(cliques=tuple(scopes), states=states)
-    arrows = tuple((str(parent), str(child)) for parent, child in network.edges)
-    states = {str(node): list(network.states(node)) for node in network.nodes}
+    arrows = tuple((str(parent), str(child)) for child, parents in network.parents.items() for parent in parents)
     return GivenStructure(arrows=arrows, alone=tuple(states), states=states)
 
 

@@ -19,7 +19,7 @@ from suffice.array_types import Floats, RandomState
 from suffice.engines.importance import draw_flattened, draw_widened, effective_size, share_of
 from suffice.engines.mixed_network import MixedNetwork
 from suffice.engines.mixtures import GaussianMixture
-from suffice.engines.square_root import LOG_2PI, ON_POINT
+from suffice.engines.square_root import log_density_or_mass
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node
 
@@ -134,8 +134,5 @@ def _take(
     mean = terms.sum(axis=0)
     if value is None:
         return *draw_widened(mean, variance, rng, share), 0
-    away, point = value - mean, variance == 0
-    spread = np.where(point, 1.0, variance)
-    density = -0.5 * (LOG_2PI + np.log(spread) + away**2 / spread)
-    mass = np.where(np.abs(away) <= ON_POINT * (np.abs(terms).sum(axis=0) + abs(value)), 0.0, -np.inf)
-    return np.full(n, float(value)), np.where(point, mass, density), point.astype(np.intp)
+    density = log_density_or_mass(value, mean, variance, np.abs(terms).sum(axis=0))
+    return np.full(n, float(value)), density, (variance == 0).astype(np.intp)

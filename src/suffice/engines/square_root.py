@@ -25,6 +25,27 @@ DETERMINED = 1e-12
 ON_POINT = 1e-9
 
 
+def log_density(values: Floats | float, mean: Floats | float, variance: Floats | float) -> Floats:
+    """Log density of values under normal distributions, entry by entry, in units that no square overflows in."""
+    away = (values - mean) / np.sqrt(variance)
+    return np.asarray(-0.5 * (LOG_2PI + np.log(variance) + away * away))
+
+
+def log_density_or_mass(values: Floats | float, mean: Floats, variance: Floats, size: Floats) -> Floats:
+    """Log density, where there is a variance; that of a point mass is 0 on its point and -inf beside it.
+
+    `size` is that of the terms that make up the mean.
+    """
+    point = variance == 0
+    with np.errstate(over="ignore"):
+        density = log_density(values, mean, np.where(point, 1.0, variance))
+    if not point.any():
+        return density
+    away = np.abs(values - mean)
+    mass = np.where(np.isnan(away), np.nan, np.where(away <= ON_POINT * (size + np.abs(values)), 0.0, -np.inf))
+    return np.where(point, mass, density)
+
+
 @dataclass(frozen=True)
 class ObservedColumns:
     """Rows of a root (..., m, r) as ``triangle @ basis``.

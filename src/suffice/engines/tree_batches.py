@@ -1,13 +1,16 @@
-"""Many cases on one junction tree that differ in all of their factors: matrices in, matrices out."""
+"""Many cases of one structure that differ in all of their factors: matrices in, matrices out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from suffice.array_types import Floats, Ints
+from suffice.array_types import Floats, Ints, RandomState
+from suffice.engines.contract import InferencePlan, Model
 from suffice.engines.junction_tree import TreePlan
 from suffice.errors import OptionError, listing
 from suffice.graphs.nodes import Node
@@ -15,19 +18,57 @@ from suffice.kernels.junction_tree_cases import Cases, maximize_cases, solve_cas
 from suffice.kernels.junction_tree_potentials import Potentials
 
 
-class TreeBatch:
-    """Factors over fixed scopes, each inside of a clique of the plan; a scope may come more than once.
+class PlanBatch:
+    """Factors over fixed scopes, by the plan of any engine, one case after another; a scope may come more than once.
 
     Matrices (cases, numbers) hold the tables of all scopes one after another, axes in the order of the scope.
     """
+
+    def __init__(
+        self, plan: InferencePlan, planned: Sequence[Sequence[Node]], cards: Mapping[Any, int], scopes: Sequence[Any]
+    ) -> None:
+        """planned: the scopes that the plan takes tables of, among which are all `scopes`."""
+        self._plan, self._planned, self._cards, self._scopes = plan, [tuple(scope) for scope in planned], cards, scopes
+        self._shapes = [tuple(cards[node] for node in scope) for scope in scopes]
+        self.sizes = np.array([math.prod(shape) for shape in self._shapes], np.int64)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.width = int(self.sizes.sum())
+
+    def solve(self, logs: Floats, *, threads: int = 1, calls: int | None = None) -> tuple[Floats, Floats]:
+        """Log Z (cases,) and the marginals of all scopes (cases, numbers)."""
+        log_z, marginals = np.empty(len(logs)), np.empty_like(logs)
+        for case, row in enumerate(logs):
+            posterior = self._loaded(row).condition()
+            tables = dict(zip(self._planned, posterior.factor_marginals(), strict=True))
+            log_z[case] = posterior.log_partition
+            marginals[case] = np.concatenate([tables[tuple(scope)].ravel() for scope in self._scopes])
+        return log_z, marginals
+
+    def best(self, logs: Floats) -> Ints:
+        """The most probable states (cases, variables), columns in the order of the cards."""
+        best = [self._loaded(row).most_probable().states for row in logs]
+        return np.array([[states[node] for node in self._cards] for states in best], np.int64)
+
+    def draw(self, row: Floats, n: int, *, random_state: RandomState) -> Ints:
+        """Independent states (n, variables) of one case."""
+        return self._loaded(row).condition().sample(n, random_state=random_state).astype(np.int64)
+
+    def _loaded(self, row: Floats) -> Model:
+        """The plan with the tables of one case; those of equal scopes are multiplied."""
+        tables = {scope: np.zeros([self._cards[node] for node in scope]) for scope in self._planned}
+        for scope, shape, part in zip(self._scopes, self._shapes, np.split(row, self.starts[1:]), strict=True):
+            tables[tuple(scope)] += part.reshape(shape)
+        return self._plan.load(list(tables.values()), log=True)
+
+
+class TreeBatch(PlanBatch):
+    """The same by a junction tree, many cases side by side; each scope lies inside of a clique of the plan."""
 
     def __init__(self, plan: TreePlan, scopes: Sequence[Sequence[Node]]) -> None:
         """See the class."""
         self.plan = plan
         checked = [plan.space.scope(scope) for scope in scopes]
-        self.sizes = np.array([plan.space.size(scope) for scope in checked], np.int64)
-        self.starts = np.cumsum(self.sizes) - self.sizes
-        self.width = int(self.sizes.sum())
+        super().__init__(plan, plan.scopes, plan.space.cards, checked)
         self._numbers = [plan.space.numbers(scope) for scope in checked]
         outside = [s for s, n in zip(checked, self._numbers, strict=True) if n and plan.layout.home(n) < 0]
         if outside:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -238,54 +235,6 @@ def overflow_to_inf(kind: type[object]) -> None:
             setattr(kind, name, np.errstate(over="ignore")(method))
 
 
-class RunOptions(TypedDict, total=False):
-    """Options that steer an iterative fit and are no part of the distribution; see `suffice.fitting.control.Control`.
-
-    A family that is fitted by Newton takes them as ``**run: Unpack[RunOptions]`` behind its own options and hands them
-    to the constructor of its base.
-    """
-
-    #: Steps of Newton at most.
-    max_iter: int
-    #: The Newton decrement at which the fit has converged.
-    tolerance: float
-    #: Time limit.
-    max_seconds: float | None
-    #: Show a bar.
-    progress: bool
-    #: Called with the state after each step; True stops.
-    callback: Callable[..., Any] | None
-    #: A file from which an interrupted fit goes on.
-    checkpoint: str | Path | None
-
-
-RUN_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "max_iter": 200,
-        "tolerance": 1e-11,
-        "max_seconds": None,
-        "progress": False,
-        "callback": None,
-        "checkpoint": None,
-    }
-)
-
-
-def _name_run_options(constructor: Any) -> frozenset[str] | None:
-    """Spell the options that a constructor takes as ``**run`` out in its signature; None where it takes none."""
-    if not constructor.__code__.co_flags & inspect.CO_VARKEYWORDS:
-        return None
-    signature = inspect.signature(constructor)
-    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    kinds = RunOptions.__annotations__
-    run = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
-        for name, default in RUN_DEFAULTS.items()
-    ]
-    constructor.__signature__ = signature.replace(parameters=[*own, *run])
-    return frozenset(p.name for p in [*own[1:], *run])
-
-
 class Distribution(SummaryEstimator):
     """A distribution that is unfitted (``Normal()``), given (``Normal(mean=0, variance=10)``) or fitted.
 
@@ -295,23 +244,14 @@ class Distribution(SummaryEstimator):
 
     #: Usual parameters, in the order of the constructor.
     parameter_names: ClassVar[tuple[str, ...]] = ()
-    #: All options, where some of them steer a fit; None where the constructor names its options itself.
-    _taken: ClassVar[frozenset[str] | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let every evaluation overflow to inf without a warning, and name the options that steer a fit."""
+        """Let every evaluation overflow to inf without a warning."""
         super().__init_subclass__(**options)
         overflow_to_inf(cls)
-        if "__init__" in vars(cls):
-            cls._taken = _name_run_options(vars(cls)["__init__"])
 
     def __init__(self, **options: Any) -> None:
         """Keep the options; when every parameter is given, the distribution is ready for use."""
-        if self._taken is not None:
-            unknown = next((name for name in options if name not in self._taken), None)
-            if unknown is not None:
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {unknown!r}")
-            options = {**RUN_DEFAULTS, **options}
         super().__init__(**options)
         self._settle()
 

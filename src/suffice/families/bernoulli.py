@@ -24,14 +24,13 @@ from suffice.families.base import (
     take_states,
 )
 from suffice.families.beta import Beta, trial_counts, trial_states
-from suffice.families.exponential_family import ExponentialFamily, answered_by
-from suffice.families.member import FamilyMember
+from suffice.families.scalar import ScalarFamily, ScalarMember
 from suffice.families.simplex import odds_cumulants, relative_entropy
 from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
 
 
-class BernoulliMember(FamilyMember):
+class BernoulliMember(ScalarMember):
     """The Bernoulli distribution: a success has `probability`, a failure the rest."""
 
     parameter_names = ("probability",)
@@ -259,7 +258,7 @@ class BernoulliMember(FamilyMember):
         return float(prior.log_evidence([successes, failures]))
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(ScalarFamily):
     """The Bernoulli distribution: a success has `probability`, a failure the rest.
 
     Without `states` a column holds 0 and 1, False and True, or 0.0 and 1.0. A probability of 0 or 1 is a limit of the
@@ -294,12 +293,6 @@ class Bernoulli(ExponentialFamily):
         if kept is not None and Variable.discrete("x", kept).card != 2:
             raise OptionError(f"states is {states!r}; expected two: (failure, success).")
         super().__init__(probability=probability, states=kept, prior=prior, estimate=estimate, progress=progress)
-
-    variance = answered_by(BernoulliMember.variance)
-    cdf = answered_by(BernoulliMember.cdf)
-    quantile = answered_by(BernoulliMember.quantile)
-    mean = answered_by(BernoulliMember.mean)
-    mode = answered_by(BernoulliMember.mode)
 
     @property
     def states_(self) -> tuple[Hashable, Hashable]:

@@ -13,7 +13,6 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
 from suffice.families.base import (
-    RunOptions,
     Seed,
     as_floats,
     as_numbers,
@@ -23,18 +22,20 @@ from suffice.families.base import (
     never_in,
     only_variable,
 )
-from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential_family import ExponentialFamily, answered_by
-from suffice.families.member import FamilyMember
+from suffice.families.conjugate import ConjugatePrior
+from suffice.families.exponential_family import answered_by
 from suffice.families.moments import read_sums
+from suffice.families.scalar import ScalarFamily, ScalarMember
+from suffice.families.shares import ShareMember
 from suffice.fitting.control import Control, Outcome
+from suffice.options import NewtonOptions
 from suffice.statistics import Counts, Statistic, Summary, Sums
 
 #: What x and 1 - x may miss a sum of one by, in means of logarithms.
 ROUNDING = 1e-9
 
 
-class BetaMember(FamilyMember):
+class BetaMember(ShareMember, ScalarMember):
     """The beta distribution, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``."""
 
     parameter_names = ("alpha", "beta")
@@ -64,22 +65,6 @@ class BetaMember(FamilyMember):
         values = as_numbers(x)
         return np.where((values >= 0) & (values <= 1), 0.0, -np.inf)
 
-    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
-        """A = log B(alpha, beta), with (alpha, beta) = eta + 1."""
-        return simplex.log_beta(self._usual(eta))
-
-    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
-        """(digamma(alpha), digamma(beta)) - digamma(alpha + beta)."""
-        return simplex.mean_logs(self._usual(eta))
-
-    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
-        """diag(trigamma(alpha), trigamma(beta)) - trigamma(alpha + beta)."""
-        return simplex.logs_covariance(self._usual(eta))
-
-    def cumulants_along(self, order: int, direction: Floats) -> Floats:
-        """Cumulants 1 to `order` of ``direction . T`` (order,); numerical derivatives unless a family has formulas."""
-        return simplex.logs_cumulants(self._usual(None), order, direction)
-
     # -- maps --------------------------------------------------------------------------------------------------------
 
     def _usual(self, eta: ArrayLike | None) -> Floats:
@@ -93,11 +78,6 @@ class BetaMember(FamilyMember):
     def from_natural(self, eta: Floats) -> dict[str, Any]:
         """Usual parameters from natural ones."""
         return {"alpha": float(eta[0]) + 1, "beta": float(eta[1]) + 1}
-
-    def from_mean(self, mean: Floats) -> dict[str, Any]:
-        """Usual parameters from mean parameters."""
-        simplex.check_mean_logs(mean)
-        return super().from_mean(mean)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -153,14 +133,6 @@ class BetaMember(FamilyMember):
             )
         return float((self.alpha_ - 1) / excess)
 
-    def entropy(self) -> float:
-        """A - (alpha - 1) E[log x] - (beta - 1) E[log(1 - x)]."""
-        return simplex.entropy(self._usual(None))
-
-    def divergence(self, other: BetaMember) -> float:
-        """Between two beta distributions; see `simplex.divergence`."""
-        return simplex.divergence(self._usual(None), other._usual(None))
-
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def ask(self, domain: Domain) -> tuple[Statistic, ...]:
@@ -173,10 +145,6 @@ class BetaMember(FamilyMember):
         if not simplex.are_possible(means, ROUNDING):
             raise never_in(f"a mean of (log x, log(1 - x)) of {means!r}")
         return means
-
-    def start(self, mean: Floats) -> Floats:
-        """Natural parameters near those that match the mean, for Newton."""
-        return simplex.rough_alpha(mean) - 1
 
     def refuse_given(self, summary: Summary) -> None:
         """Raise where every parameter is given: the fit would either do nothing or overrule the caller."""
@@ -194,20 +162,6 @@ class BetaMember(FamilyMember):
         simplex.refuse_corner(self.observed(summary), summary.rows)
         return super().maximise(summary, control)
 
-    def log_likelihood(self, summary: Summary) -> float:
-        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
-        return summary.weight * simplex.mean_log_density(self._usual(None), self.observed(summary))
-
-    by_mean = True
-
-    def concentration(self) -> float:
-        """The sum of alpha."""
-        return float(self.alpha_ + self.beta_)
-
-    def is_possible(self, mean: Floats) -> bool:
-        """Geometric means of shares that add up to one add up to no more."""
-        return float(np.exp(mean).sum()) <= 1 + simplex.ROUNDING
-
     def narrowest(self, mean: Floats, most: float) -> dict[str, Any]:
         """The largest sum of alpha."""
         alpha, beta = simplex.of_total(mean, most)
@@ -223,13 +177,8 @@ class BetaMember(FamilyMember):
         """That of a Dirichlet distribution of two parts."""
         return simplex.below_mode(self._usual(None), np.array([point, 1 - point]))
 
-    def intervals(self, level: float = 0.95) -> Any:
-        """The central interval."""
-        low, high = self.quantile(tails(level))
-        return float(low), float(high)
 
-
-class Beta(ExponentialFamily, ConjugatePrior):
+class Beta(ScalarFamily, ConjugatePrior):
     """The beta distribution, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``.
 
     As a prior of a probability, `alpha` counts successes and `beta` failures: the posterior mean is
@@ -239,8 +188,7 @@ class Beta(ExponentialFamily, ConjugatePrior):
     Args:
         alpha: weight of the logarithm of x, above 0.
         beta: weight of the logarithm of 1 - x, above 0.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
+        run: see `NewtonOptions`.
 
     >>> posterior = Beta(1, 1).posterior([7, 3])
     >>> posterior.alpha_, posterior.beta_, round(posterior.mean(), 4)
@@ -253,20 +201,11 @@ class Beta(ExponentialFamily, ConjugatePrior):
         self,
         alpha: float | None = None,
         beta: float | None = None,
-        **run: Unpack[RunOptions],
+        **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
-        super().__init__(
-            alpha=alpha,
-            beta=beta,
-            **run,
-        )
+        super().__init__(alpha=alpha, beta=beta, **run)
 
-    variance = answered_by(BetaMember.variance)
-    cdf = answered_by(BetaMember.cdf)
-    quantile = answered_by(BetaMember.quantile)
-    mean = answered_by(BetaMember.mean)
-    mode = answered_by(BetaMember.mode)
     stationarity = answered_by(BetaMember.stationarity)
     below_mode = answered_by(BetaMember.below_mode)
     intervals = answered_by(BetaMember.intervals)

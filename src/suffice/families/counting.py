@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Hashable
 
 import numpy as np
@@ -14,7 +13,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingValueError, SizeError
 from suffice.families.base import as_numbers, as_shares, only_variable
 from suffice.families.gamma_function import rest
-from suffice.families.member import FamilyMember
+from suffice.families.scalar import ScalarMember
 from suffice.statistics import Patterns, Statistic, Summary
 
 #: Distributions of counts are sampled up to this mean; draws are whole numbers of 64 bits.
@@ -59,7 +58,7 @@ def refuse_long_draws(mean: float) -> None:
         raise SizeError(f"The distribution has a mean of {mean:g}; counts are drawn up to a mean of {LARGEST_MEAN:g}.")
 
 
-class CountMember(FamilyMember):
+class CountMember(ScalarMember):
     """Base of the distributions on 0, 1, 2, ... with T(x) = x.
 
     They ask for the distinct values of a column with their weights: the sum of x, the sum of log h(x) and the entropy
@@ -75,14 +74,6 @@ class CountMember(FamilyMember):
         return as_numbers(x)[..., None]
 
     # -- evaluation --------------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def cdf(self, x: ArrayLike) -> Floats:
-        """P(X <= x)."""
-
-    @abstractmethod
-    def variance(self) -> float:
-        """The variance."""
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The smallest whole number x with P(X <= x) >= q; inf for q = 1 where the support has no end."""

@@ -13,7 +13,6 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
 from suffice.families.base import (
-    RunOptions,
     Seed,
     are_shapes,
     as_floats,
@@ -25,15 +24,17 @@ from suffice.families.base import (
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
 from suffice.families.moments import read_moments, read_sums
+from suffice.families.shares import ShareMember
 from suffice.families.vectors import VectorFamily, VectorMember
 from suffice.fitting.control import Control, Outcome
+from suffice.options import NewtonOptions
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
 
 #: Rows of proportions may miss a sum of one by this much (rounding of the data).
 SUM_TOLERANCE = 1e-6
 
 
-class DirichletMember(VectorMember):
+class DirichletMember(ShareMember, VectorMember):
     """The Dirichlet distribution, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``."""
 
     parameter_names = ("alpha",)
@@ -64,22 +65,6 @@ class DirichletMember(VectorMember):
         """0 for each row: h = 1 with natural parameters alpha - 1."""
         return np.zeros(len(np.atleast_2d(self._rows(x))))
 
-    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
-        """A = sum log Gamma(alpha_k) - log Gamma(sum alpha), with alpha = eta + 1."""
-        return simplex.log_beta(self._usual(eta))
-
-    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
-        """digamma(alpha_k) - digamma(sum alpha)."""
-        return simplex.mean_logs(self._usual(eta))
-
-    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
-        """diag(trigamma(alpha_k)) - trigamma(sum alpha)."""
-        return simplex.logs_covariance(self._usual(eta))
-
-    def cumulants_along(self, order: int, direction: Floats) -> Floats:
-        """Cumulants 1 to `order` of ``direction . T`` (order,); numerical derivatives unless a family has formulas."""
-        return simplex.logs_cumulants(self.alpha_, order, direction)
-
     # -- maps --------------------------------------------------------------------------------------------------------
 
     def _usual(self, eta: ArrayLike | None) -> Floats:
@@ -93,11 +78,6 @@ class DirichletMember(VectorMember):
     def from_natural(self, eta: Floats) -> dict[str, Any]:
         """Usual parameters from natural ones."""
         return {"alpha": eta + 1}
-
-    def from_mean(self, mean: Floats) -> dict[str, Any]:
-        """Usual parameters from mean parameters."""
-        simplex.check_mean_logs(mean)
-        return super().from_mean(mean)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -137,17 +117,13 @@ class DirichletMember(VectorMember):
             )
         return np.asarray(excess / excess.sum())
 
-    def entropy(self) -> float:
-        """A - sum (alpha_k - 1) (digamma(alpha_k) - digamma(sum alpha))."""
-        return simplex.entropy(self.alpha_)
-
-    def divergence(self, other: DirichletMember) -> float:
+    def divergence(self, other: ShareMember) -> float:
         """Between two distributions of as many parts; see `simplex.divergence`."""
-        if len(other.alpha_) != len(self.alpha_):
+        if len(other._usual(None)) != len(self.alpha_):
             raise OptionError(
-                f"The distributions have {len(self.alpha_)} and {len(other.alpha_)} parts; expected as many."
+                f"The distributions have {len(self.alpha_)} and {len(other._usual(None))} parts; expected as many."
             )
-        return simplex.divergence(self.alpha_, other.alpha_)
+        return super().divergence(other)
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -176,10 +152,6 @@ class DirichletMember(VectorMember):
             raise never_in(f"a mean of log x of {logs!r}")
         return np.asarray(logs)
 
-    def start(self, mean: Floats) -> Floats:
-        """Natural parameters near those that match the mean, for Newton."""
-        return simplex.rough_alpha(mean) - 1
-
     def maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
         """Parameters of maximum likelihood, and how the iteration ended; None for a closed form."""
         constant = not (np.diag(read_moments(summary).scatter) > 0).any()
@@ -190,20 +162,6 @@ class DirichletMember(VectorMember):
             )
         simplex.refuse_corner(self.observed(summary), summary.rows)
         return super().maximise(summary, control)
-
-    def log_likelihood(self, summary: Summary) -> float:
-        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
-        return summary.weight * simplex.mean_log_density(self.alpha_, self.observed(summary))
-
-    by_mean = True
-
-    def concentration(self) -> float:
-        """The sum of alpha."""
-        return float(self.alpha_.sum())
-
-    def is_possible(self, mean: Floats) -> bool:
-        """Geometric means of shares that add up to one add up to no more."""
-        return float(np.exp(mean).sum()) <= 1 + simplex.ROUNDING
 
     def narrowest(self, mean: Floats, most: float) -> dict[str, Any]:
         """The largest sum of alpha."""
@@ -239,8 +197,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     Args:
         alpha: one positive number for each part, or one number for all.
         columns: names of the columns of proportions, in the order of alpha; those of the data unless said.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
+        run: see `NewtonOptions`.
 
     >>> Dirichlet([1, 2, 3]).posterior([5, 0, 2]).alpha_
     array([6., 2., 5.])
@@ -253,7 +210,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         alpha: ArrayLike | None = None,
         *,
         columns: Iterable[Hashable] | None = None,
-        **run: Unpack[RunOptions],
+        **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
         super().__init__(

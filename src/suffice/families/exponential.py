@@ -13,17 +13,16 @@ from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError
 from suffice.families.base import Seed, as_float, as_numbers, as_shares, generator, never_in
-from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.gamma_shape import rate_of
 from suffice.families.lomax import Lomax
-from suffice.families.member import FamilyMember
 from suffice.families.moments import read_sums
+from suffice.families.scalar import RateFamily, ScalarMember
 from suffice.fitting.control import Control
 from suffice.statistics import Statistic, Summary, Sums
 
 
-class WaitingMember(FamilyMember):
+class WaitingMember(ScalarMember):
     """The exponential distribution, ``rate exp(-rate x)`` for x >= 0."""
 
     parameter_names = ("rate",)
@@ -202,7 +201,7 @@ class WaitingMember(FamilyMember):
         return Lomax(shape=posterior.shape_, scale=posterior.rate_)
 
 
-class Exponential(ExponentialFamily):
+class Exponential(RateFamily):
     """The exponential distribution, ``rate exp(-rate x)`` for x >= 0.
 
     Args:
@@ -216,20 +215,3 @@ class Exponential(ExponentialFamily):
     """
 
     member_class = WaitingMember
-
-    def __init__(
-        self,
-        rate: float | None = None,
-        *,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)
-
-    variance = answered_by(WaitingMember.variance)
-    cdf = answered_by(WaitingMember.cdf)
-    quantile = answered_by(WaitingMember.quantile)
-    mean = answered_by(WaitingMember.mean)
-    mode = answered_by(WaitingMember.mode)

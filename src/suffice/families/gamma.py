@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike
 from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator, only_variable
+from suffice.families.base import Seed, as_numbers, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
-from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential_family import ExponentialFamily, answered_by
+from suffice.families.conjugate import ConjugatePrior
+from suffice.families.exponential_family import answered_by
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest, rest_slope
 from suffice.families.moments import read_sums
+from suffice.families.scalar import ScalarFamily
 from suffice.families.shape_family import ShapeMember
+from suffice.options import NewtonOptions
 from suffice.statistics import Statistic, Summary, Sums
 
 
@@ -160,13 +162,8 @@ class GammaMember(ShapeMember):
             return float(self.rate_ * point) if excess == 0 else None
         return float(excess * ratio_excess(self.rate_ * point, excess))
 
-    def intervals(self, level: float = 0.95) -> Any:
-        """The central interval."""
-        low, high = self.quantile(tails(level))
-        return float(low), float(high)
 
-
-class Gamma(ExponentialFamily, ConjugatePrior):
+class Gamma(ScalarFamily, ConjugatePrior):
     """The gamma distribution, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0.
 
     As a distribution of data both parameters are fitted, by Newton; with `shape` given, `fit` takes it as known and the
@@ -178,8 +175,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         rate: one over the scale, when given.
         prior: with a known shape, a `Gamma` on the rate.
         estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
+        run: see `NewtonOptions`.
 
     >>> Gamma(shape=3, rate=2).mean()
     1.5
@@ -194,22 +190,11 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         *,
         prior: Any = None,
         estimate: str | None = None,
-        **run: Unpack[RunOptions],
+        **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
-        super().__init__(
-            shape=shape,
-            rate=rate,
-            prior=prior,
-            estimate=estimate,
-            **run,
-        )
+        super().__init__(shape=shape, rate=rate, prior=prior, estimate=estimate, **run)
 
-    variance = answered_by(GammaMember.variance)
-    cdf = answered_by(GammaMember.cdf)
-    quantile = answered_by(GammaMember.quantile)
-    mean = answered_by(GammaMember.mean)
-    mode = answered_by(GammaMember.mode)
     stationarity = answered_by(GammaMember.stationarity)
     below_mode = answered_by(GammaMember.below_mode)
     intervals = answered_by(GammaMember.intervals)

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.array_types import Floats
 from suffice.families.base import Seed, as_numbers, generator
 from suffice.families.counting import in_support, refuse_long_draws
-from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.negative_binomial import NegativeBinomialMember
+from suffice.families.scalar import ScalarFamily
 
 
 class GeometricMember(NegativeBinomialMember):
@@ -62,7 +62,7 @@ class GeometricMember(NegativeBinomialMember):
         return {"probability": super().from_point(point)["probability"]}
 
 
-class Geometric(ExponentialFamily):
+class Geometric(ScalarFamily):
     """Failures before the first success, ``probability (1 - probability)^x`` for x = 0, 1, 2, ...
 
     It is the negative binomial distribution of size 1. (The number of trials, success included, is x + 1.) A
@@ -93,9 +93,3 @@ class Geometric(ExponentialFamily):
     ) -> None:
         """See the class."""
         super().__init__(probability=probability, prior=prior, estimate=estimate, progress=progress)
-
-    variance = answered_by(GeometricMember.variance)
-    cdf = answered_by(GeometricMember.cdf)
-    quantile = answered_by(GeometricMember.quantile)
-    mean = answered_by(GeometricMember.mean)
-    mode = answered_by(GeometricMember.mode)

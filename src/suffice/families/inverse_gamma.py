@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import RunOptions, Seed, as_numbers, as_shares, generator
-from suffice.families.exponential_family import ExponentialFamily, answered_by
+from suffice.families.base import Seed, as_numbers, as_shares, generator
 from suffice.families.gamma_function import log_gamma_kernel, rest, rest_slope
+from suffice.families.scalar import ScalarFamily
 from suffice.families.shape_family import ShapeMember
+from suffice.options import NewtonOptions
 from suffice.statistics import Statistic, Summary, Sums
 
 
@@ -110,7 +111,7 @@ class InverseGammaMember(ShapeMember):
             )
 
 
-class InverseGamma(ExponentialFamily):
+class InverseGamma(ScalarFamily):
     """The inverse-gamma distribution, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0.
 
     It is the distribution of 1 / y where y is gamma with this shape and with rate `scale`. Its mode is ``scale / (shape
@@ -119,8 +120,7 @@ class InverseGamma(ExponentialFamily):
     Args:
         shape: the shape, when given.
         scale: the scale, when given.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
+        run: see `NewtonOptions`.
 
     >>> InverseGamma(shape=3, scale=8).mode()
     2.0
@@ -132,17 +132,7 @@ class InverseGamma(ExponentialFamily):
         self,
         shape: float | None = None,
         scale: float | None = None,
-        **run: Unpack[RunOptions],
+        **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
-        super().__init__(
-            shape=shape,
-            scale=scale,
-            **run,
-        )
-
-    variance = answered_by(InverseGammaMember.variance)
-    cdf = answered_by(InverseGammaMember.cdf)
-    quantile = answered_by(InverseGammaMember.quantile)
-    mean = answered_by(InverseGammaMember.mean)
-    mode = answered_by(InverseGammaMember.mode)
+        super().__init__(shape=shape, scale=scale, **run)

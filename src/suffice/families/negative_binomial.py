@@ -14,8 +14,8 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
 from suffice.families.counting import CountMember, in_support, log_choices, refuse_long_draws
-from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess, rest
+from suffice.families.scalar import ScalarFamily
 from suffice.families.simplex import odds_cumulants, relative_entropy
 from suffice.fitting.control import Control
 from suffice.statistics import Summary
@@ -226,7 +226,7 @@ class NegativeBinomialMember(CountMember):
         return float(prior.log_evidence(counts)) + self._log_base(summary)
 
 
-class NegativeBinomial(ExponentialFamily):
+class NegativeBinomial(ScalarFamily):
     """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``.
 
     The size is known, not fitted, and need not be a whole number: with ``size = a`` and ``probability = b / (b + 1)``
@@ -260,12 +260,6 @@ class NegativeBinomial(ExponentialFamily):
     ) -> None:
         """See the class."""
         super().__init__(size=size, probability=probability, prior=prior, estimate=estimate, progress=progress)
-
-    variance = answered_by(NegativeBinomialMember.variance)
-    cdf = answered_by(NegativeBinomialMember.cdf)
-    quantile = answered_by(NegativeBinomialMember.quantile)
-    mean = answered_by(NegativeBinomialMember.mean)
-    mode = answered_by(NegativeBinomialMember.mode)
 
 
 def expected_log_choices(size: float, probability: float) -> float:

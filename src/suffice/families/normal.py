@@ -13,17 +13,17 @@ from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_floats, as_numbers, as_shares, generator
-from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential_family import ExponentialFamily, answered_by
+from suffice.families.conjugate import ConjugatePrior
+from suffice.families.exponential_family import answered_by
 from suffice.families.gamma_function import ratio_excess
-from suffice.families.member import FamilyMember
 from suffice.families.moments import hidden_far_out, mean_away, read_moments, refuse_small
 from suffice.families.normals import LOG_2PI, Normals, log_density
+from suffice.families.scalar import ScalarFamily, ScalarMember
 from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary
 
 
-class NormalMember(FamilyMember):
+class NormalMember(ScalarMember):
     """The normal distribution, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``."""
 
     parameter_names = ("mean", "variance")
@@ -314,13 +314,8 @@ class NormalMember(FamilyMember):
         away = (float(point) - mean) / math.sqrt(variance)
         return 0.5 * away * away
 
-    def intervals(self, level: float = 0.95) -> Any:
-        """The central interval."""
-        low, high = self.quantile(tails(level))
-        return float(low), float(high)
 
-
-class Normal(ExponentialFamily, ConjugatePrior):
+class Normal(ScalarFamily, ConjugatePrior):
     """The normal distribution, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``.
 
     Unfitted ``Normal()``; given ``Normal(mean=0, variance=10)``, where the mean is 0 unless said. With only one of the
@@ -352,11 +347,6 @@ class Normal(ExponentialFamily, ConjugatePrior):
         """See the class."""
         super().__init__(mean=mean, variance=variance, prior=prior, estimate=estimate, progress=progress)
 
-    variance = answered_by(NormalMember.variance)
-    cdf = answered_by(NormalMember.cdf)
-    quantile = answered_by(NormalMember.quantile)
-    mean = answered_by(NormalMember.mean)
-    mode = answered_by(NormalMember.mode)
     stationarity = answered_by(NormalMember.stationarity)
     below_mode = answered_by(NormalMember.below_mode)
     intervals = answered_by(NormalMember.intervals)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.engines import square_root
 from suffice.families import gaussian
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.matrices import root
@@ -19,8 +20,7 @@ LOG_2PI = gaussian.LOG_2PI
 def log_density(x: ArrayLike, mean: Floats | float, variance: Floats | float) -> Floats:
     """Log density of values under normal distributions, entry by entry; -inf for a missing value."""
     values = np.asarray(x, dtype=np.float64)
-    square = ((values - mean) / np.sqrt(variance)) ** 2
-    return np.asarray(np.where(np.isnan(values), -np.inf, -0.5 * (LOG_2PI + np.log(variance) + square)))
+    return np.asarray(np.where(np.isnan(values), -np.inf, square_root.log_density(values, mean, variance)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.array_types import Floats
 from suffice.families.base import Seed, as_float, as_numbers, generator
 from suffice.families.counting import CountMember, in_support, refuse_long_draws
-from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
 from suffice.families.negative_binomial import NegativeBinomial
+from suffice.families.scalar import RateFamily
 from suffice.fitting.control import Control
 from suffice.statistics import Summary
 
@@ -175,7 +175,7 @@ class PoissonMember(CountMember):
         return NegativeBinomial(size=shape, probability=probability)
 
 
-class Poisson(ExponentialFamily):
+class Poisson(RateFamily):
     """The Poisson distribution, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ...
 
     A rate of 0 is the limit that puts all mass on 0; it is the estimate where every value is 0.
@@ -194,20 +194,3 @@ class Poisson(ExponentialFamily):
     """
 
     member_class = PoissonMember
-
-    def __init__(
-        self,
-        rate: float | None = None,
-        *,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)
-
-    variance = answered_by(PoissonMember.variance)
-    cdf = answered_by(PoissonMember.cdf)
-    quantile = answered_by(PoissonMember.quantile)
-    mean = answered_by(PoissonMember.mean)
-    mode = answered_by(PoissonMember.mode)

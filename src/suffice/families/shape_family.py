@@ -24,13 +24,13 @@ from suffice.families.gamma_shape import (
     shortfall,
     standardised_gap,
 )
-from suffice.families.member import FamilyMember
 from suffice.families.moments import read_sums
+from suffice.families.scalar import ScalarMember
 from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Summary
 
 
-class ShapeMember(FamilyMember):
+class ShapeMember(ScalarMember):
     """Distributions of x > 0 for which ``y = x^sign`` is gamma; the second parameter is the rate of y.
 
     T is (log x, y): its first part is `sign` times the logarithm of y.

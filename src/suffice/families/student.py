@@ -41,7 +41,7 @@ class StudentT(Distribution):
         """Log density of each value."""
         values = as_numbers(x)
         z = (np.where(np.isfinite(values), values, 0.0) - self.location_) / self.scale_
-        value = log_constant(self.df_, 1) - math.log(self.scale_) - 0.5 * (self.df_ + 1) * log_tail(np.abs(z), self.df_)
+        value = log_density(np.abs(z), self.df_) - math.log(self.scale_)
         return np.asarray(np.where(np.isfinite(values), value, -np.inf))
 
     def cdf(self, x: ArrayLike) -> Floats:
@@ -118,8 +118,8 @@ class MultivariateStudentT(Distribution):
         factor = root(self.shape_)
         # Unlike a norm, a chain of hypotenuses squares nothing and cannot overflow.
         size = np.hypot.reduce(whiten(factor, away.T), axis=0).reshape(rows.shape[:-1])
-        constant = log_constant(self.df_, d) - np.log(np.diag(factor)).sum()
-        return np.asarray(np.where(finite, constant - 0.5 * (self.df_ + d) * log_tail(size, self.df_), -np.inf))
+        density = log_density(size, self.df_, d) - np.log(np.diag(factor)).sum()
+        return np.asarray(np.where(finite, density, -np.inf))
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d)."""
@@ -154,21 +154,26 @@ class MultivariateStudentT(Distribution):
         return standard_entropy(self.df_, len(self.location_)) + 0.5 * log_determinant(self.shape_)
 
 
-def log_constant(df: float, d: int) -> float:
+def log_density(size: Floats, df: Floats | float, d: int = 1) -> Floats:
+    """Log density of the standard distribution at a distance of `size` from its centre, entry by entry."""
+    return np.asarray(log_constant(df, d) - 0.5 * (df + d) * _log_tail(size, df))
+
+
+def log_constant(df: Floats | float, d: int) -> Floats:
     """Log density at the centre, standard distribution: log Gamma((df + d)/2) - log Gamma(df/2) - d log(pi df)/2."""
-    return float(log_gamma_ratio(df / 2, d / 2)) - 0.5 * d * math.log(math.pi * df)
+    return np.asarray(log_gamma_ratio(df / 2, d / 2) - 0.5 * d * np.log(math.pi * df))
 
 
-def log_tail(size: Floats, df: float) -> Floats:
+def _log_tail(size: Floats, df: Floats | float) -> Floats:
     """log(1 + size^2 / df) for sizes of at least 0, also where the square overflows."""
     from scipy.special import xlogy
 
     large = size > 1e100
     with np.errstate(over="ignore"):
-        return np.asarray(np.where(large, 2 * xlogy(1, size) - math.log(df), np.log1p(size**2 / df)))
+        return np.asarray(np.where(large, 2 * xlogy(1, size) - np.log(df), np.log1p(size**2 / df)))
 
 
 def standard_entropy(df: float, d: int) -> float:
     """Entropy of the standard distribution in d dimensions."""
     drop = float(polygamma_drop(0, df / 2, d / 2))
-    return -log_constant(df, d) - 0.5 * (df + d) * drop
+    return -float(log_constant(df, d)) - 0.5 * (df + d) * drop

@@ -28,6 +28,8 @@ from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, O
 CHECKPOINT_SECONDS = 5.0
 #: Options of models that steer a run, as a `Control` has them.
 RUN_OPTIONS = ("max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint")
+#: Options that a fit may change when it goes on from a checkpoint: they do not say what is being solved.
+LIMITS = frozenset({*RUN_OPTIONS, "threads", "memory_limit"})
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.checks import choice
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing, shortened
-from suffice.formats.networks import FactorNetwork, TableNetwork
+from suffice.formats.networks import FactorNetwork, ParentOrder, TableNetwork
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.registry import Registry
 
@@ -22,10 +23,14 @@ FilePath = str | os.PathLike[str]
 
 
 class Format(NamedTuple):
-    """What reads a file of a format, and what writes one; None where it is only read."""
+    """What reads a file of a format, and what writes one; None where it is only read.
+
+    `ordered` reads a file whose tables may have their parents in either order.
+    """
 
     load: Callable[[FilePath], Any]
     save: Callable[[FilePath, Any], None] | None = None
+    ordered: Callable[[FilePath, ParentOrder], Any] | None = None
 
 
 #: Ending -> its format, loaded on first use; other packages offer theirs in the group of entry points.
@@ -37,14 +42,24 @@ def register(ending: str, load: Callable[[FilePath], Any], save: Callable[[FileP
     FORMATS.register(ending, lambda: Format(load, save))
 
 
-def read(path: FilePath) -> Any:
+def read(path: FilePath, *, parent_order: ParentOrder | None = None) -> Any:
     """Load the object in a file: a model, a distribution, a `Summary`; the ending says the format.
 
     ``.json`` and ``.suffice`` give back what was written, to the bit. A ``.json`` that lists nodes, arcs and the
     distribution of each node is read as a network. A file that is damaged, hostile or written by a newer version raises
     `FileFormatError` and builds nothing.
+
+    parent_order: of the tables of ``.uai`` and ``.xdsl`` files: ``"forward"`` where the last parent is the fastest, as
+        these formats say, ``"reversed"`` where the first one is, as pyAgrum writes them. By default as the file says
+        who wrote it; a UAI file does not, and a warning says how it is read.
     """
-    return _format_of(path).load(path)
+    known = _format_of(path)
+    if parent_order is None:
+        return known.load(path)
+    choice(parent_order, "parent_order", ("forward", "reversed"))
+    if known.ordered is None:
+        raise OptionError(f"parent_order= is for '.uai' and '.xdsl' files; {os.fspath(path)!r} has its own.")
+    return known.ordered(path, parent_order)
 
 
 def write(model: object, path: FilePath) -> None:
@@ -152,16 +167,20 @@ def _dsl() -> Format:
 def _xdsl() -> Format:
     from suffice.formats import xdsl
 
-    return _tables(xdsl.load)
+    return _tables(xdsl.load)._replace(ordered=lambda path, order: from_table_network(xdsl.load(path, order)))
 
 
 def _uai() -> Format:
     """Tables of a Bayesian network, or factors."""
     from suffice.formats import uai
 
-    def load(path: FilePath) -> Any:
-        network = uai.load(path)
-        return from_table_network(network) if isinstance(network, TableNetwork) else network
+    def load(path: FilePath, order: ParentOrder | None = None) -> Any:
+        network = uai.load(path, order)
+        if not isinstance(network, TableNetwork):
+            return network
+        if order is None:
+            uai.warn_of_order(path, network)
+        return from_table_network(network)
 
     def save(path: FilePath, model: Any) -> None:
         from suffice.models.markov.declaration import MarkovNetwork
@@ -169,7 +188,7 @@ def _uai() -> Format:
         factors = isinstance(model, MarkovNetwork)
         uai.save(path, to_factor_network(model) if factors else to_table_network(model))
 
-    return Format(load, save)
+    return Format(load, save, load)
 
 
 for _ending, _load in (

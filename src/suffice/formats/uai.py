@@ -3,6 +3,9 @@
 The format has no names: variables are 0, 1, 2, ... and so are the states of each, here and after reading. The values
 of a table have the last variable of its scope fastest. In a ``BAYES`` file the last variable of a scope is the node and
 the others are its parents: the axes (parents ..., node). A ``MARKOV`` file holds factors, which need not be normalised.
+pyAgrum writes the first parent fastest, against the format, and the file does not tell who wrote it: a network in which
+that matters is read with a warning (`warn_of_order`), unless `parent_order` says how. A file in which every scope has a
+name as a comment is taken for pyAgrum's.
 What follows ``#``, and lines that start with the word ``c``, are comments.
 """
 
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Hashable
 
@@ -17,21 +21,26 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
-from suffice.errors import FileFormatError, OptionError, listing
+from suffice.errors import FileFormatError, OptionError, listing, warn
 from suffice.formats import streams
 from suffice.formats.labels import check_network, checked_rows
-from suffice.formats.networks import MOST_AXES, Draft, FactorNetwork, TableNetwork
+from suffice.formats.networks import MOST_AXES, Draft, FactorNetwork, ParentOrder, TableNetwork
 from suffice.formats.tokens import Scanner, as_floats, first_wrong, numbers, shortened
 
 _Table = tuple[tuple[Hashable, ...], Floats]
 _WORD = re.compile(r"\S+")
+#: A scope whose line ends in a comment.
+_NAMED_SCOPE = re.compile(r"(?m)^ *[0-9]+(?: +[0-9]+)+ *# *\S")
 #: A number of states takes a few digits and is not borne out by anything else in a file of factors.
 MOST_STATES = 2**20
 
 
-def load(source: streams.Source) -> TableNetwork | FactorNetwork:
-    """Read a network from a path (also gzipped) or a stream: a `TableNetwork` (BAYES) or a `FactorNetwork` (MARKOV)."""
-    return streams.load_text(source, parse)
+def load(source: streams.Source, parent_order: ParentOrder | None = None) -> TableNetwork | FactorNetwork:
+    """Read a network from a path (also gzipped) or a stream: a `TableNetwork` (BAYES) or a `FactorNetwork` (MARKOV).
+
+    parent_order: "forward" where the last parent is the fastest, as the format says, "reversed" where the first one is.
+    """
+    return streams.load_text(source, lambda text, name: parse(text, name, parent_order))
 
 
 def save(path: streams.FilePath, network: TableNetwork | FactorNetwork) -> None:
@@ -104,8 +113,8 @@ class _Words:
             raise self.error(f"found {self.left} words after the last one expected", self.next)
 
 
-def parse(text: str, name: str = "<text>") -> TableNetwork | FactorNetwork:
-    """Read a network from text; `name` stands for the file in messages."""
+def parse(text: str, name: str = "<text>", parent_order: ParentOrder | None = None) -> TableNetwork | FactorNetwork:
+    """Read a network from text; `name` stands for the file in messages, and `parent_order` is as in `load`."""
     words = _Words(text, name)
     kind = words.take("'BAYES' or 'MARKOV'").upper()
     if kind not in ("BAYES", "MARKOV"):
@@ -118,7 +127,26 @@ def parse(text: str, name: str = "<text>") -> TableNetwork | FactorNetwork:
     if sum(cards) > MOST_STATES:
         raise words.error(f"the variables have {sum(cards)} states; at most {MOST_STATES} are read", first)
     scopes = _read_scopes(words, count)
-    return _bayes(words, cards, first, scopes) if kind == "BAYES" else _markov(words, cards, first, scopes)
+    if kind == "MARKOV":
+        if parent_order is not None:
+            raise words.error("parent_order= is for networks; the factors of a 'MARKOV' file have no parents", 0)
+        return _markov(words, cards, first, scopes)
+    if parent_order is None:
+        parent_order = "reversed" if len(_NAMED_SCOPE.findall(text)) >= len(scopes) else "forward"
+    return _bayes(words, cards, first, scopes, backwards=parent_order == "reversed")
+
+
+def warn_of_order(path: streams.FilePath, network: TableNetwork) -> None:
+    """Warn of a file of networks in which the order of parents matters, as nothing in it tells that order."""
+    several = [node for node, parents in network.parents.items() if len(parents) > 1]
+    if several:
+        warn(
+            f"{os.fspath(path)!r} does not say in which order the parents of {listing(several)} stand in their tables: "
+            "UAI has the last parent fastest, and pyAgrum writes the first one fastest (a file with a name as a "
+            f"comment after each scope is taken for its own). The parents of {several[0]!r} are read as "
+            f"{listing(network.parents[several[0]])}, the last one fastest. read(path, parent_order='forward') or "
+            "'reversed' says which it is, and ends this warning."
+        )
 
 
 def _read_scopes(words: _Words, count: int) -> list[tuple[int, list[int]]]:
@@ -142,7 +170,9 @@ def _read_table(words: _Words, what: str, size: int) -> Floats:
     return words.floats(size, what)
 
 
-def _bayes(words: _Words, cards: list[int], first: int, scopes: list[tuple[int, list[int]]]) -> TableNetwork:
+def _bayes(
+    words: _Words, cards: list[int], first: int, scopes: list[tuple[int, list[int]]], *, backwards: bool
+) -> TableNetwork:
     draft = Draft(words)
     for variable, card in enumerate(cards):
         draft.declare(variable, range(card), first + variable)
@@ -150,6 +180,7 @@ def _bayes(words: _Words, cards: list[int], first: int, scopes: list[tuple[int, 
         if not scope:
             raise words.error(f"table {table} has no variable; the last one is the node", position)
         *parents, node = scope
+        parents = parents[::-1] if backwards else parents
         shape = draft.family(node, parents, position)
         values = _read_table(words, f"the table of node {node}", math.prod(shape))
         draft.define(node, parents, values.reshape(shape), position)

@@ -9,18 +9,22 @@ equations, decisions, utilities, time slices) are refused by name.
 from __future__ import annotations
 
 from suffice.formats import streams
-from suffice.formats.networks import Draft, TableNetwork
+from suffice.formats.networks import Draft, ParentOrder, TableNetwork
 from suffice.formats.xmltree import Element, XmlDocument
 
 
-def load(source: streams.Source) -> TableNetwork:
-    """Read a network from a path (also gzipped) or a stream."""
+def load(source: streams.Source, parent_order: ParentOrder | None = None) -> TableNetwork:
+    """Read a network from a path (also gzipped) or a stream.
+
+    parent_order: "forward" where the last parent is the fastest, "reversed" where the first one is; by default as the
+        author that the file names writes it.
+    """
     content = streams.read(source)
-    return parse(content.data, content.name)
+    return parse(content.data, content.name, parent_order)
 
 
-def parse(text: str | bytes, name: str = "<text>") -> TableNetwork:
-    """Read a network from text; `name` stands for the file in messages."""
+def parse(text: str | bytes, name: str = "<text>", parent_order: ParentOrder | None = None) -> TableNetwork:
+    """Read a network from text; `name` stands for the file in messages, and `parent_order` is as in `load`."""
     document = XmlDocument(text, name)
     root = document.root
     if root.tag != "smile":
@@ -33,8 +37,9 @@ def parse(text: str | bytes, name: str = "<text>") -> TableNetwork:
     draft = Draft(document)
     names = [_declare(document, draft, node) for node in nodes]
     by_agrum = any(app.startswith("aGrUM") for app in _authors(root))
+    reverse = by_agrum if parent_order is None else parent_order == "reversed"
     for node_name, node in zip(names, nodes, strict=True):
-        _define(document, draft, node_name, node, first_is_fastest=by_agrum)
+        _define(document, draft, node_name, node, first_is_fastest=reverse)
     titles = _titles(root)
     return draft.finish(
         {

@@ -8,6 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import suffice as sf
+from suffice.models.bayesian.nodes.posterior import RowPosteriors
 
 EDGES = [("a", "b"), ("a", "c"), ("b", "c")]
 STATES = {"a": ["x", "y"], "b": [0, 1, 2], "c": [False, True]}
@@ -224,3 +225,12 @@ def test_predictions_take_complete_rows_and_known_nodes() -> None:
         net.log_predictive({"a": ["x"], "b": [0]})
     with pytest.raises(sf.MissingValueError, match="'c' have missing values"):
         net.log_predictive({"a": ["x"], "b": [0], "c": [None]})
+
+
+def test_predictions_after_very_many_rows_are_normal_to_the_last_digits() -> None:
+    rng = np.random.default_rng(4)
+    x, y, weights, alpha = np.ones((5, 1)), rng.normal(size=5), rng.normal(size=(5, 1)), np.full(5, 1e14)
+    spread = rng.uniform(0.1, 1.0, size=(5, 1, 1))
+    found = RowPosteriors(weights, spread, alpha, 3.0 * alpha).log_density(x, y)
+    expected = stats.norm.logpdf(y, weights[:, 0], np.sqrt(3.0 * (1 + spread[:, 0, 0])))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from suffice.array_types import Floats
 from suffice.domain import Domain, declare
@@ -15,13 +15,11 @@ from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fix
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import check_mappings, check_options, check_start
 from suffice.models.bayesian.structure import check_node, open_structure, read_structure
-from suffice.options import own_options
+from suffice.options import RunOptions, own_options
 from suffice.table import Table
 
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from suffice.fitting.portrait import Portrait
     from suffice.models.bayesian.size_report import SizeReport
     from suffice.models.bayesian.task import NetworkTask
@@ -70,10 +68,7 @@ class BayesianNetwork(SummaryEstimator):
         threads: threads of the E-step of a network of tables, None for all cores; the result does not depend on them.
         max_iter: most EM steps of a run.
         tolerance: EM stops when no probability changes by more, nor any weight or log variance in units of its columns.
-        max_seconds: most seconds of all runs together.
-        progress: show a bar.
-        callback: called with the state after each EM step; True stops.
-        checkpoint: file from which an interrupted EM goes on.
+        run: see `RunOptions`.
 
     >>> net = BayesianNetwork([("rain", "wet")]).fit({"rain": [0, 0, 1, 1], "wet": ["no", "yes", "yes", "yes"]})
     >>> net.table("wet").at(rain=0, wet="yes")
@@ -107,14 +102,11 @@ class BayesianNetwork(SummaryEstimator):
         threads: int | None = None,
         max_iter: int = 1000,
         tolerance: float = 1e-6,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: str | Path | None = None,
+        **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
-        options = own_options(locals())
-        super().__init__(**options)
+        super().__init__(**own_options(locals()))
+        options = self._options
         check_mappings(options)
         opened = open_structure(structure)
         declared = dict(opened._declared) if isinstance(opened, BayesianNetwork) else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.conditional_field.tables import in_the_kind_of
-from suffice.options import own_options
+from suffice.options import RunOptions, own_options
 
 
 class ChainCRF(ConditionalField):
@@ -59,10 +59,8 @@ class ChainCRF(ConditionalField):
         threads: None is one for each core.
         memory_limit: most bytes that the sequences of a table may take in memory, or a text such as "2GB"; half of what
             is free unless given. Beyond it they are kept in a scratch folder.
-        max_seconds: most seconds.
-        progress: show a bar.
-        callback: called with the state after each iteration; True stops the fit.
         checkpoint: file from which an interrupted fit goes on; for solvers that are not stochastic.
+        run: see `RunOptions`.
 
     >>> from suffice import Normal
     >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "dogs"}, {"word": "bark"}]]
@@ -100,10 +98,7 @@ class ChainCRF(ConditionalField):
         random_state: Any = 0,
         threads: int | None = None,
         memory_limit: Any = None,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: Any = None,
+        **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
         super().__init__(**own_options(locals()))

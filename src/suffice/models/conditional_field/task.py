@@ -17,7 +17,7 @@ import numpy as np
 from suffice.array_types import Floats, Ints
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
-from suffice.fitting.control import Control, Outcome, State
+from suffice.fitting.control import LIMITS, Control, Outcome, State
 from suffice.models.conditional_field.certificate import SlopeByChains, certify
 from suffice.models.conditional_field.decoding import Examples
 from suffice.models.conditional_field.existence import (
@@ -43,10 +43,6 @@ from suffice.models.conditional_field.shards import LabelledShard, extent, label
 from suffice.models.conditional_field.stochastic import Epochs, StochasticPlan
 from suffice.sources.held import Held, HeldHere
 
-#: Options that do not change what is fitted.
-LIMITS = frozenset(
-    {"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads", "memory_limit"}
-)
 #: The mean log-likelihood of a validation set, as a function of the weights.
 Watch = Callable[[Floats], float]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GaussianGraphTask
+from suffice.options import RunOptions
 from suffice.solvers.registry import check_solver
 
 if TYPE_CHECKING:
@@ -42,10 +43,7 @@ class GaussianGraph(SummaryEstimator):
         start: a precision to begin with, for "ipf" and "newton"; the inverse of the variances unless given.
         max_iter: iterations at most.
         tolerance: gap at which the fit has converged, in the units of each statistic.
-        max_seconds: time limit.
-        progress: show a bar.
-        callback: called with the state after each iteration; True stops.
-        checkpoint: a file from which an interrupted fit goes on.
+        run: see `RunOptions`.
 
     >>> graph = GaussianGraph([("a", "b"), ("b", "c")], nodes=["a", "b", "c"])
     >>> fit = graph.fit(covariance=[[2, 1, 1], [1, 2, 1], [1, 1, 2]], n=30)
@@ -64,10 +62,7 @@ class GaussianGraph(SummaryEstimator):
         start: ArrayLike | None = None,
         max_iter: int = 1_000,
         tolerance: float = 1e-10,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: object = None,
-        checkpoint: object = None,
+        **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
         self._structure = read_structure(structure, nodes)
@@ -80,10 +75,7 @@ class GaussianGraph(SummaryEstimator):
             start=start,
             max_iter=max_iter,
             tolerance=tolerance,
-            max_seconds=max_seconds,
-            progress=progress,
-            callback=callback,
-            checkpoint=checkpoint,
+            **run,
         )
         check_solver(solver, ("auto", *OWN_SOLVERS))
         self._task().known_mean  # noqa: B018  A mean that is none is refused here.

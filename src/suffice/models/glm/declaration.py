@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from suffice.models.glm.results import (
     wald_intervals,
 )
 from suffice.models.glm.task import GLMTask
-from suffice.options import own_options
+from suffice.options import RunOptions, own_options
 
 
 def _figure(name: str, words: str) -> Any:
@@ -81,10 +81,7 @@ class GLM(Estimator):
         random_state: seed of the order of rows in solver="sgd".
         max_iter: most iterations.
         tolerance: on the Newton decrement, in standard errors (other solvers: on the largest scaled slope).
-        max_seconds: most seconds.
-        progress: show a bar.
-        callback: called with the state after each iteration; True stops the fit.
-        checkpoint: file from which an interrupted fit goes on.
+        run: see `RunOptions`.
 
     >>> import numpy as np
     >>> model = GLM("poisson").fit(np.array([[0.0], [0.0], [1.0], [1.0]]), [1, 3, 4, 4])
@@ -117,10 +114,7 @@ class GLM(Estimator):
         random_state: Any = 0,
         max_iter: int = 100,
         tolerance: float = 1e-8,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: Any = None,
+        **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
         super().__init__(**own_options(locals()))

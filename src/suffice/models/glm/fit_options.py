@@ -11,6 +11,7 @@ import numpy as np
 from suffice.checks import choice
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError
+from suffice.fitting.control import LIMITS
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
@@ -24,7 +25,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "collinear": ("raise", "drop"),
 }
 #: Options that do not change what is fitted.
-ANY_TIME = frozenset({"callback", "progress", "checkpoint", "max_iter", "max_seconds", "tolerance", "start"})
+ANY_TIME = LIMITS | {"start"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from suffice.array_types import Floats
 from suffice.errors import OptionError
@@ -16,7 +16,7 @@ from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, NODES
 from suffice.models.graph_crf.tables import NodeForm, NodeTable
 from suffice.models.graph_crf.task import GraphCRFTask, check_options
-from suffice.options import own_options
+from suffice.options import RunOptions, own_options
 
 
 class GraphCRF(ConditionalField):
@@ -44,7 +44,8 @@ class GraphCRF(ConditionalField):
             pseudo-likelihood and predicts by loopy belief propagation; "exact" raises instead; "pseudo-likelihood" and
             "loopy" use these for every graph; "gibbs" fits wide graphs by stochastic ascent with Gibbs sampling, and
             samples their marginals. With solver="auto" and no `step_size` its steps are scaled by the examples, adapt,
-            and end when the slope is small beside what the examples can tell; `max_iter` counts updates.
+            and end when the slope is small beside what the examples can tell; `max_iter` counts updates. Or the name of
+            a registered engine (`extend.register_engine`), which takes every graph that has edges, one after another.
         max_cells: most cells of the tables of one junction tree.
         max_iter: most iterations; of a stochastic solver: passes over the examples.
         tolerance: on the norm of the gradient divided by that of the weights (at least 1).
@@ -65,10 +66,7 @@ class GraphCRF(ConditionalField):
         threads: None is one for each core.
         memory_limit: most bytes that the graphs of a table may take in memory, or a text such as "2GB"; half of what is
             free unless given. Beyond it they are kept in a scratch folder.
-        max_seconds: most seconds.
-        progress: show a bar.
-        callback: called with the state after each iteration; True stops the fit.
-        checkpoint: a file from which a fit that was stopped goes on.
+        run: see `RunOptions`.
 
     >>> from suffice import GraphExample, Normal
     >>> X = [GraphExample.grid([[1.0, 0.9], [-1.0, 0.2]]), GraphExample.grid([[-0.8, -1.0], [0.1, -0.9]])]
@@ -102,14 +100,11 @@ class GraphCRF(ConditionalField):
         random_state: Any = 0,
         threads: int | None = None,
         memory_limit: Any = None,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: Any = None,
+        **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
-        options = own_options(locals())
-        super().__init__(**options)
+        super().__init__(**own_options(locals()))
+        options = self._options
         check_options(options)
 
     def _task(self) -> GraphCRFTask:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, Ints
 from suffice.engines.chain import Chains, chains_from_logs
 from suffice.engines.loopy import LoopyBeliefs
-from suffice.engines.tree_batches import TreeBatch
+from suffice.engines.tree_batches import PlanBatch, TreeBatch
 from suffice.engines.workers import worker_count
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.routes import PathSteps, Routes, ShapeGroup, steps_of
@@ -117,18 +116,21 @@ class GraphInference:
 
 
 class TreeGroup:
-    """Examples of one shape on their junction tree, side by side."""
+    """Examples of one shape, by their junction tree or by another engine."""
 
     def __init__(self, structure: CliqueStructure, graphs: Graphs, group: ShapeGroup) -> None:
         """See the class."""
-        plan = group.plan
-        if plan is None:
-            raise AssertionError("A group of junction trees has a plan.")
-        self.structure, self.plan, self.examples = structure, plan, group.examples
+        self.structure, self.examples = structure, group.examples
         starts = graphs.offsets[group.examples]
         self.nodes = starts[:, None] + np.arange(int(graphs.offsets[group.examples[0] + 1] - starts[0]))
         self.scopes = [*((node,) for node in range(self.nodes.shape[1])), *group.scopes]
-        self.batch = TreeBatch(plan, self.scopes)
+        if group.plan is not None:
+            self.batch: PlanBatch = TreeBatch(group.plan, self.scopes)
+        elif group.planner is not None:
+            cards, planned = dict.fromkeys(range(self.nodes.shape[1]), structure.size), list(dict.fromkeys(self.scopes))
+            self.batch = PlanBatch(group.planner(cards, planned), planned, cards, self.scopes)
+        else:
+            raise AssertionError("A group has a junction tree, or what plans for it.")
         #: For each template its number, and its cliques (b, m) in the order of the scopes.
         self.cliques: list[tuple[int, Ints]] = []
         for number in dict.fromkeys(number for number, _ in group.cliques):
@@ -175,13 +177,8 @@ class TreeGroup:
 
     def draw(self, unary: Floats, scores: Sequence[Floats], codes: Ints, rng: np.random.Generator) -> None:
         """Write independent draws of the labels of these examples into codes (draws, nodes)."""
-        size, scope_number = self.structure.size, {scope: number for number, scope in enumerate(self.plan.scopes)}
         for nodes, row in zip(self.nodes, self.logs(unary, scores), strict=True):
-            tables: list[Any] = [np.zeros((size,) * len(scope)) for scope in self.plan.scopes]
-            for scope, part in zip(self.scopes, np.split(row, self.batch.starts[1:]), strict=True):
-                tables[scope_number[scope]] += part.reshape((size,) * len(scope))
-            tree = self.plan.load(tables, log=True).condition()
-            codes[:, nodes] = tree.sample(len(codes), random_state=rng)
+            codes[:, nodes] = self.batch.draw(row, len(codes), random_state=rng)
 
 
 class _Loopy:

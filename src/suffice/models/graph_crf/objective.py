@@ -12,17 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.array_types import Floats, Ints
-from suffice.checks import choice, whole_number
+from suffice.checks import whole_number
+from suffice.engines import registry
+from suffice.engines.registry import Planner
 from suffice.errors import SizeError
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import EVALUATIONS, GraphInference, nodes_of
 from suffice.models.graph_crf.pseudo import PseudoLikelihood
-from suffice.models.graph_crf.routes import Routes, everything, routes_of
+from suffice.models.graph_crf.routes import Routes, everything, routes_by, routes_of
 from suffice.models.graph_crf.structure import CliqueStructure
 
-#: What `inference` may be.
+#: What `inference` may be, besides the name of a registered engine.
 METHODS = ("auto", "exact", "pseudo-likelihood", "loopy", "gibbs")
 WORDS = {
     "pseudo-likelihood": "pseudo-likelihood",
@@ -41,16 +43,23 @@ class Engine:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        choice(self.method, "inference", METHODS)
+        self.planner  # noqa: B018  Refuses a name that nobody has.
         whole_number(self.most_cells, "max_cells")
 
     @property
     def wide(self) -> str:
         """The method for examples that are too wide."""
-        return "pseudo-likelihood" if self.method in ("auto", "exact") else self.method
+        return self.method if self.method in WORDS else "pseudo-likelihood"
+
+    @property
+    def planner(self) -> Planner | None:
+        """What plans for the registered engine that the method names; None where it names none."""
+        return None if self.method in METHODS else registry.named(self.method, METHODS, "inference")
 
     def routes(self, structure: CliqueStructure, graphs: Graphs, *, asking: bool = False) -> Routes:
         """The engine for each example of a fit or, when asking, of a question."""
+        if (planner := self.planner) is not None:
+            return routes_by(self.method, planner, structure, graphs)
         if self.method == "loopy" or (self.method == "pseudo-likelihood" and not asking):
             return everything(graphs)
         routes = routes_of(structure, graphs, self.most_cells)

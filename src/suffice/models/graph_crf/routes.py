@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Ints
 from suffice.engines.junction_tree import TreePlan
+from suffice.engines.registry import Planner
 from suffice.models.conditional_field.labels import counted
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.shapes import Paths, paths_of, plan_of
@@ -27,16 +28,21 @@ class ShapeGroup:
     cliques: tuple[tuple[int, int], ...]
     plan: TreePlan | None = None
     paths: Paths | None = None
+    planner: Planner | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Examples whose nodes stand alone (a,), groups of paths, groups with junction trees, and those too wide (w,)."""
+    """Examples whose nodes stand alone (a,), groups of paths, groups with junction trees, and those too wide (w,).
+
+    engine: the name of the registered engine that works on the groups instead of junction trees.
+    """
 
     alone: Ints
     paths: tuple[ShapeGroup, ...]
     trees: tuple[ShapeGroup, ...]
     wide: Ints
+    engine: str = ""
 
     def in_words(self, wide: str) -> str:
         """What a report says about it; wide: how those too wide are worked on."""
@@ -50,12 +56,15 @@ class Routes:
         if self.trees:
             count = sum(len(group.examples) for group in self.trees)
             plans = [group.plan for group in self.trees if group.plan is not None]
-            width = max(plan.width for plan in plans)
-            largest = max(plan.largest for plan in plans)
-            words.append(
-                f"junction trees for {counted(count, 'graph')} ({counted(len(plans), 'shape')}, width {width}, "
-                f"largest table {largest:,} cells)"
-            )
+            shapes = counted(len(self.trees), "shape")
+            if self.engine:
+                words.append(f"engine {self.engine!r} for {counted(count, 'graph')} ({shapes})")
+            else:
+                width, largest = max(plan.width for plan in plans), max(plan.largest for plan in plans)
+                words.append(
+                    f"junction trees for {counted(count, 'graph')} ({shapes}, width {width}, "
+                    f"largest table {largest:,} cells)"
+                )
         if len(self.wide):
             words.append(f"{wide} for {counted(len(self.wide), 'graph')} too wide for exact inference")
         return ", ".join(words)
@@ -104,6 +113,14 @@ def routes_of(structure: CliqueStructure, graphs: Graphs, most_cells: int) -> Ro
     return Routes(
         np.concatenate([nothing, *alone]), tuple(paths), tuple(trees), np.sort(np.concatenate([nothing, *wide]))
     )
+
+
+def routes_by(engine: str, planner: Planner, structure: CliqueStructure, graphs: Graphs) -> Routes:
+    """All examples that have cliques by a registered engine."""
+    groups, nothing = groups_of(structure, graphs), np.zeros(0, np.int64)
+    alone = [group.examples for group in groups if not group.scopes]
+    trees = tuple(replace(group, planner=planner) for group in groups if group.scopes)
+    return Routes(np.concatenate([nothing, *alone]), (), trees, nothing, engine)
 
 
 def everything(graphs: Graphs) -> Routes:

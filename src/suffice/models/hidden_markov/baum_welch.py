@@ -12,7 +12,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.errors import EstimateError, warn
 from suffice.fitting.contract import Found, Judgement
-from suffice.fitting.control import Control, Outcome
+from suffice.fitting.control import LIMITS, Control, Outcome
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.restarts import Runs
 from suffice.models.hidden_markov.certificate import climbed_certificate
@@ -32,9 +32,6 @@ from suffice.models.hidden_markov.standard_errors import (
 )
 from suffice.models.hidden_markov.start import Start
 from suffice.solvers.fixed_point import largest_change
-
-#: Options that do not change what is fitted.
-LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from suffice.models.hidden_markov.priors import split_prior
 from suffice.models.hidden_markov.standard_errors import standard_errors
 from suffice.models.hidden_markov.structure import read_fixed, read_tied
 from suffice.models.hidden_markov.task import HiddenMarkovTask
-from suffice.options import own_options
+from suffice.options import RunOptions, own_options
 from suffice.sources.sequences import FormOptions, SequenceForm
 
 if TYPE_CHECKING:
@@ -78,10 +78,7 @@ class HiddenMarkovModel(Estimator):
         threads: of the E-step; None for all cores. The result does not depend on them.
         max_iter: most steps of a run.
         tolerance: EM stops when no parameter changes by more; real ones in units of their columns.
-        max_seconds: most seconds of all runs together.
-        progress: show a bar.
-        callback: called with the state after each step; True stops.
-        checkpoint: file from which an interrupted fit goes on.
+        run: see `RunOptions`.
 
     >>> from suffice import Categorical
     >>> model = HiddenMarkovModel(["F", "L"], emission=Categorical(), prior=1.0)
@@ -113,14 +110,11 @@ class HiddenMarkovModel(Estimator):
         threads: int | None = None,
         max_iter: int = 1000,
         tolerance: float = 1e-6,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: Any = None,
+        **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
-        options = own_options(locals())
-        super().__init__(**options)
+        super().__init__(**own_options(locals()))
+        options = self._options
         names = state_names(states)
         split_prior(prior)
         read_tied(tied, names)

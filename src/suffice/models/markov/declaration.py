@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -23,7 +22,7 @@ from suffice.models.markov.portrait import network_portrait
 from suffice.models.markov.specification import TOLERANCE, Specification
 from suffice.models.markov.structure import Term, grid_edges
 from suffice.models.markov.task import MarkovTask
-from suffice.options import own_options
+from suffice.options import RunOptions, own_options
 
 
 class MarkovNetwork(SummaryEstimator):
@@ -73,9 +72,8 @@ class MarkovNetwork(SummaryEstimator):
             no slope of the objective a row is larger), in units of the spread of the feature. Cells of tables have the
             unit 1. By default 1e-10, and 1e-7 for EM, where it is the slope of the observed log-likelihood.
         max_seconds: most seconds, including those of the certificate, about.
-        progress: show a bar.
         callback: called with the state after each iteration, objective in nats a row; True stops.
-        checkpoint: file from which an interrupted fit goes on.
+        run: see `RunOptions`.
 
     >>> rows = {"A": [0, 0, 1, 1, 1, 0], "B": [0, 1, 1, 1, 0, 0], "C": [0, 0, 1, 0, 1, 1]}
     >>> mrf = MarkovNetwork([("A", "B"), ("B", "C"), ("C", "A")]).fit(rows)
@@ -105,10 +103,7 @@ class MarkovNetwork(SummaryEstimator):
         memory_limit: int | None = None,
         max_iter: int = 10_000,
         tolerance: float | None = None,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: object = None,
-        checkpoint: str | Path | None = None,
+        **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
         super().__init__(**own_options(locals()))
@@ -181,9 +176,8 @@ class MarkovNetwork(SummaryEstimator):
         return MarkovTask(self._options, self._spec, by_rows)
 
     def _control(self) -> Control:
-        names = ("max_iter", "max_seconds", "progress", "callback", "checkpoint")
         given = self._options["tolerance"]
-        return Control(**{name: self._options[name] for name in names}, tolerance=TOLERANCE if given is None else given)
+        return Control.of({**self._options, "tolerance": TOLERANCE if given is None else given})
 
     def score(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; data as in `fit`, with the states of the fit."""

@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from suffice.array_types import Floats
-from suffice.engines.junction_tree import TreePlan
 from suffice.errors import EstimateError, OptionError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
@@ -23,37 +22,24 @@ from suffice.models.markov.existence_proof import proves_existence
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.learning import ABOVE_ZERO, LogLinearProblem, learn
-from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
-from suffice.models.markov.specification import MarkovData, Specification, warn_conflict
+from suffice.models.markov.specification import MarkovProblem, warn_conflict
 from suffice.solvers.faces import MOST_CELLS, NoJointDistributionError
 from suffice.solvers.penalties import Penalty
 
 
 @dataclass(frozen=True, eq=False)
-class ExactProblem:
+class ExactProblem(MarkovProblem):
     """Counts of all scopes meet weights.
 
     began: when the fit began, in seconds of `time.monotonic`: its limit of time holds for the judge too.
     """
 
-    spec: Specification
-    data: MarkovData
     began: float = field(default_factory=time.monotonic)
     #: Sentences that prove that no distribution has the margins, from weights at which they were seen.
     proofs: list[str] = field(default_factory=list)
 
     # -- what the data say -------------------------------------------------------------------------------------------
-
-    @cached_property
-    def model(self) -> LogLinear:
-        """Variables and terms."""
-        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
-
-    @cached_property
-    def plan(self) -> TreePlan:
-        """The junction tree; what is too large is refused here, before any table."""
-        return self.spec.plan(self.model)
 
     @cached_property
     def counts(self) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -11,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.engines.contract import Model
 from suffice.engines.junction_tree import JunctionTree, TreeMoments, TreePlan, plan_tree
 from suffice.engines.memory import in_words
+from suffice.engines.registry import Planner
 from suffice.engines.tree_covariance import TreeCovariance
 from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import SizeError
@@ -47,8 +50,7 @@ class LogLinearFamily:
         """The junction tree of the model and its masks; one that does not fit into memory is an error."""
         if self._given_plan is not None:
             return self._given_plan
-        scopes = [*self.model.scopes, *self.extra_scopes]
-        return plan_tree(self.model.cards, scopes, limit_bytes=self._memory_limit)
+        return plan_tree(self.model.cards, self._scopes, limit_bytes=self._memory_limit)
 
     def _mask_vectors(self) -> tuple[Floats | None, Floats]:
         """What the masks add to the scopes of the model (None for nothing), and to further scopes."""
@@ -117,11 +119,22 @@ class LogLinearFamily:
 
     def tree(self, weights: Floats) -> JunctionTree:
         """The tree with its factors, for questions."""
-        logs = self.potentials(weights)
-        sizes = [self.plan.space.size(scope) for scope in self.plan.scopes]
-        parts = np.split(logs, np.cumsum(sizes)[:-1]) if sizes else ()
-        shapes = [self.plan.space.shape(scope) for scope in self.plan.scopes]
-        return self.plan.load([part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)], log=True)
+        return self.plan.load(self._tables(weights), log=True)
+
+    def loaded(self, planner: Planner, weights: Floats) -> Model:
+        """The plan of another engine with the same factors."""
+        return planner(self.model.cards, self._scopes).load(self._tables(weights), log=True)
+
+    @property
+    def _scopes(self) -> list[Names]:
+        return [*self.model.scopes, *self.extra_scopes]
+
+    def _tables(self, weights: Floats) -> list[Floats]:
+        """The log-potentials of each scope of the plan as a table."""
+        shapes = [tuple(self.model.cards[name] for name in scope) for scope in self._scopes]
+        sizes = [math.prod(shape) for shape in shapes]
+        parts = np.split(self.potentials(weights), np.cumsum(sizes)[:-1]) if sizes else ()
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def log_cells(self, weights: Floats, codes: NDArray[Any], log_z: float) -> Floats:
         """Log-probability of joint states (n, variables), codes in the order of the domain."""

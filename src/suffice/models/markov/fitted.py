@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.array_types import Floats
 from suffice.checks import read_only
 from suffice.domain import Domain
+from suffice.engines import registry
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
@@ -219,14 +220,28 @@ class MarkovFitted:
             return GibbsInference(self.family, self.finite, self.sampling, self.seed)
         return ExactInference(self.near, self.finite, self.log_normaliser)
 
-    def query(self, variables: object, given: Mapping[Any, Any] | None = None, *, random_state: object = None) -> Table:
+    def query(
+        self,
+        variables: object,
+        given: Mapping[Any, Any] | None = None,
+        *,
+        engine: str = "exact",
+        random_state: object = None,
+    ) -> Table:
         """P(variables | given), exactly, axes in the order asked.
 
         `given` holds states; a dict or array of likelihoods by state is soft evidence. After an approximate fit of a
         network that is too large for exact inference the answer is from Gibbs sampling: it has `standard_errors` and an
-        `effective_sample_size`, and `random_state` is its seed.
+        `effective_sample_size`, and `random_state` is its seed. `engine` may name a registered engine
+        (`extend.register_engine`), such as ``"enumeration"``, that is to answer instead.
         """
-        return self.inference.table(tuple(self.domain.names_of(variables)), given, random_state)
+        names = tuple(self.domain.names_of(variables))
+        if engine == "exact":
+            return self.inference.table(names, given, random_state)
+        planner = registry.named(engine, ("exact",))
+        if isinstance(self.family, SampledFamily):
+            raise OptionError(f"engine={engine!r} is exact, and this network is answered by samples: leave engine out.")
+        return ExactInference(self.near, self.finite, self.log_normaliser, planner).table(names, given)
 
     def marginal(self, variables: object, *, random_state: object = None) -> Table:
         """P(variables), axes in the order asked; they need not share a clique."""

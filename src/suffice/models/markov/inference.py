@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.domain import Domain
-from suffice.engines.calibration import Calibration
+from suffice.engines.contract import Model, Posterior
+from suffice.engines.registry import Planner
 from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError
 from suffice.models.bayesian.nodes.contract import Columns
@@ -47,15 +48,17 @@ class NetworkInference(Protocol):
 
 
 class ExactInference:
-    """The junction tree of a distribution, loaded once and asked many times."""
+    """The junction tree of a distribution, or the plan of another engine, loaded once and asked many times."""
 
-    def __init__(self, family: LogLinearFamily, weights: Floats, log_partition: float) -> None:
-        """Load the tree with the potentials at these weights."""
+    def __init__(
+        self, family: LogLinearFamily, weights: Floats, log_partition: float, planner: Planner | None = None
+    ) -> None:
+        """Load it with the potentials at these weights; planner: of an engine other than the junction tree."""
         self.domain = family.model.domain
-        self.tree = family.tree(weights)
+        self.tree: Model = family.tree(weights) if planner is None else family.loaded(planner, weights)
         self._family, self._weights, self._log_partition = family, weights, log_partition
 
-    def condition(self, given: Mapping[Any, Any] | None) -> Calibration:
+    def condition(self, given: Mapping[Any, Any] | None) -> Posterior:
         """The distribution given evidence; impossible evidence is an error."""
         known = read_evidence(self.domain, given)
         calibration = self.tree.condition(known.states, known.likelihoods)

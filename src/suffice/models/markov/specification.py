@@ -267,3 +267,21 @@ class Specification:
         if not summary.weight > 0:
             raise EstimateError("There are no rows to learn from: their total weight is 0.")
         return domain
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovProblem:
+    """What the options say meets data: the ground of all problems of a Markov network."""
+
+    spec: Specification
+    data: MarkovData
+
+    @cached_property
+    def model(self) -> LogLinear:
+        """Variables and terms."""
+        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
+
+    @cached_property
+    def plan(self) -> TreePlan:
+        """The junction tree; what is too large is refused here, before any table."""
+        return self.spec.plan(self.model)

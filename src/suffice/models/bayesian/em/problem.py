@@ -19,7 +19,7 @@ from suffice.domain import Domain, Variable
 from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
 from suffice.fitting.contract import Found, Judgement
-from suffice.fitting.control import Control
+from suffice.fitting.control import LIMITS, Control
 from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData
 from suffice.models.bayesian.certificate import SLOPE_UNIT
@@ -60,8 +60,6 @@ BY_EM = ESTIMATES | {
 }
 #: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
-#: Options that steer how long a fit goes on, and not where to.
-LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,12 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.families.gamma_function import excess
+from suffice.families.normals import Normals
 from suffice.families.regression import Products
 from suffice.families.regression_check import shares_to_fall
 from suffice.families.regression_distribution import PseudoRows
 from suffice.fitting.report import in_standard_errors
 
-LOG_2PI = math.log(2 * math.pi)
 #: What rounding may leave of a sum of products, as a share of its terms.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
@@ -58,7 +58,7 @@ class RegressionObjective:
         squares = self.seen.squares(weights)
         point = variance == 0
         spread = np.where(point, 1.0, variance)
-        density = -0.5 * (self.seen.weight * (LOG_2PI + np.log(spread)) + squares / spread)
+        density = Normals(np.zeros_like(spread), spread).log_likelihood(self.seen.weight, 0.0, squares)
         if not point.any():
             return density
         return np.where(point, np.where(self.seen.perfect(weights, squares), 0.0, -np.inf), density)

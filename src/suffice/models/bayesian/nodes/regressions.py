@@ -19,17 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Codes, Floats
 from suffice.domain import Domain, Variable
+from suffice.engines.square_root import log_density_or_mass
 from suffice.errors import EstimateError, OptionError, SizeError, listing
 from suffice.families.base import as_floats
+from suffice.families.normals import Normals
 from suffice.models.bayesian.nodes.contract import Columns, FittedNode
 from suffice.models.bayesian.nodes.lookup import row_positions
 from suffice.table import Table
 
-LOG_2PI = math.log(2 * math.pi)
 #: Arrays over all joint states of the discrete parents have at most this many numbers.
 MOST_NUMBERS = 2**24
-#: A value lies on a point mass when it is this near, as a share of the terms that make up the mean.
-ON_POINT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -210,15 +209,7 @@ class Regressions(FittedNode):
         """Log density of each row given its parents; 0 on a point mass and -inf beside it."""
         y = np.asarray(columns[self.name], dtype=np.float64)
         mean, variance, size = self._means(columns, len(y))
-        away = y - mean
-        point = variance == 0
-        with np.errstate(over="ignore"):
-            spread = np.where(point, 1.0, variance)
-            density = -0.5 * (LOG_2PI + np.log(spread) + away**2 / spread)
-        if not point.any():
-            return np.asarray(density)
-        mass = np.where(np.abs(away) <= ON_POINT * (size + np.abs(y)), 0.0, -np.inf)
-        return np.where(point, np.where(np.isnan(away), np.nan, mass), density)
+        return log_density_or_mass(y, mean, variance, size)
 
     def sample(self, columns: Columns, rng: np.random.Generator, n: int) -> Floats:
         """One value for each of n rows of the parents."""
@@ -231,7 +222,7 @@ class Regressions(FittedNode):
                 f"The regression of {self.name!r} at {where!r} is undefined (unseen='nan'), so nothing can be drawn "
                 "from it. Fit with a prior=, or unseen='uniform'."
             )
-        return np.asarray(mean + np.sqrt(variance) * rng.standard_normal(n))
+        return Normals(mean, variance).sample(1, rng)[0]
 
 
 def named(where: Mapping[Hashable, Hashable] | None, states: Mapping[str, Hashable]) -> dict[Hashable, Hashable]:

@@ -36,20 +36,12 @@ from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.learning import in_given_units
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
-from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
+from suffice.models.markov.specification import TOLERANCE, MarkovProblem
 
 
 @dataclass(frozen=True, eq=False)
-class SamplingProblem:
+class SamplingProblem(MarkovProblem):
     """Counts of all scopes, and rows where a solver needs them, meet weights."""
-
-    spec: Specification
-    data: MarkovData
-
-    @cached_property
-    def model(self) -> LogLinear:
-        """Variables and terms."""
-        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
     def family(self) -> LogLinearFamily:

@@ -43,7 +43,7 @@ from suffice.models.markov.hidden.problem import MarkovEMProblem
 from suffice.models.markov.hidden.start import crowding, random_weights
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
-from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
+from suffice.models.markov.specification import TOLERANCE, MarkovProblem
 from suffice.solvers.stochastic import AscentSteps, stochastic_ascent
 
 #: Rows whose mass is summed at a time.
@@ -93,16 +93,8 @@ def open_margins(rows: ObservedRows, model: LogLinear) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class ClampedProblem:
+class ClampedProblem(MarkovProblem):
     """Distinct rows meet weights, where no junction tree fits: chains are clamped at what the rows show."""
-
-    spec: Specification
-    data: MarkovData
-
-    @cached_property
-    def model(self) -> LogLinear:
-        """Variables and terms."""
-        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
     def rows(self) -> ObservedRows:

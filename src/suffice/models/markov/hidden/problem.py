@@ -47,9 +47,8 @@ from suffice.models.markov.hidden.check import code_matrix, expected_shares, sta
 from suffice.models.markov.hidden.determined import curvature_of, undetermined
 from suffice.models.markov.hidden.start import random_weights, symmetry_notes
 from suffice.models.markov.learning import LogLinearProblem, improve, in_given_units, in_sums, settle
-from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
-from suffice.models.markov.specification import EM_TOLERANCE, MarkovData, Specification
+from suffice.models.markov.specification import EM_TOLERANCE, MarkovProblem
 from suffice.solvers.faces import MOST_CELLS
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
@@ -82,26 +81,14 @@ class _Run:
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
+class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]):
     """Distinct rows meet weights; variables of the model without a column are hidden.
 
     The parameters of EM are the weights times the units of their features (n_weights,), its statistics the shares of
     the cells of all scopes (n_cells,).
     """
 
-    spec: Specification
-    data: MarkovData
     _state: _Run = field(default_factory=_Run)
-
-    @cached_property
-    def model(self) -> LogLinear:
-        """Variables and terms."""
-        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
-
-    @cached_property
-    def plan(self) -> TreePlan:
-        """The junction tree."""
-        return self.spec.plan(self.model)
 
     @cached_property
     def rows(self) -> ObservedRows:
