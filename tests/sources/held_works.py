@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,58 @@ class Places:
 
     def evaluate(self, prepared: tuple[int, int], parameters: object) -> tuple[tuple[int, int, int], ...]:
         return ((prepared[0], os.getpid(), prepared[1]),)
+
+
+def steps() -> pd.DataFrame:
+    """Sequences of a state and a number, whose rows are in any order."""
+    rng = np.random.default_rng(4)
+    lengths = rng.integers(1, 30, 60)
+    data = pd.DataFrame(
+        {
+            "g": np.repeat([f"person {k}" for k in range(60)], lengths),
+            "k": np.concatenate([np.arange(length) for length in lengths]),
+            "s": np.array(["a", "b", "c"])[rng.integers(0, 3, lengths.sum())],
+            "x": rng.normal(size=lengths.sum()),
+        }
+    )
+    return data.assign(words=[["u", "v"][: k % 3] for k in data["k"]]).sample(frac=1, random_state=1, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """Counts of neighbouring states in sequences, how many sequences there are, and how many words."""
+
+    def prepare(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        assert batch.offsets is not None
+        table = np.zeros((3, 3))
+        for begin, end in pairwise(batch.offsets):
+            np.add.at(table, (batch.codes[0, begin : end - 1], batch.codes[0, begin + 1 : end]), 1.0)
+        words = sum(map(len, batch.raw["words"].to_pylist()))
+        return table, np.array([len(batch.offsets) - 1, words])
+
+    def evaluate(self, prepared: Any, parameters: float) -> np.ndarray:
+        return np.append(prepared[0] * parameters, prepared[1])
+
+
+def transitions_of(data: pd.DataFrame) -> np.ndarray:
+    """The same by pandas."""
+    ordered = data.sort_values(["g", "k"])
+    following = ordered.groupby("g")["s"].shift(-1)
+    return np.append(
+        pd.crosstab(ordered["s"], following).to_numpy(), [data["g"].nunique(), data["words"].str.len().sum()]
+    )
+
+
+@dataclass(frozen=True)
+class Running:
+    """The state of each row, the running sum of a number in its sequence, and how many words it has."""
+
+    def __call__(self, batch: Batch) -> dict[str, Any]:
+        bounds = [0, batch.rows] if batch.offsets is None else batch.offsets
+        sums = [np.cumsum(batch.reals[0][i:j]) for i, j in pairwise(bounds)]
+        labels = np.array([*batch.domain[batch.discrete[0]].states, None], dtype=object)
+        words = {"words_": list(map(len, batch.raw["words"].to_pylist()))} if batch.raw else {}
+        return {"state": labels[batch.codes[0]], "sum": np.concatenate(sums), **words}
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,18 @@ from sources.held_works import (
     Gram,
     Places,
     Refusing,
+    Running,
+    Transitions,
     deadly_gram,
     frame,
     gram_of,
     slow_gram,
+    steps,
+    transitions_of,
     waited,
 )
 from suffice.domain import Variable
-from suffice.errors import MissingColumnError, MissingValueError, UnknownStateError
+from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError, UnknownStateError
 from suffice.sources import open_source
 from suffice.sources.held import Held
 
@@ -212,3 +216,60 @@ def test_whole_numbers_are_told_on_the_workers(client: Any) -> None:
     assert [domain[name].kind for name in "uvw"] == ["discrete", "real", "real"]
     assert source.settle(domain).domain["u"].states == (0, 1)
     assert (source.passes, source.pulled) == (2, 0)
+
+
+# Sequences, and columns of every row ---------------------------------------------------------------------------------
+
+
+def table_of_steps(data: pd.DataFrame) -> Any:
+    """In partitions; Dask would make texts of lists."""
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dd.from_map(lambda k: data.iloc[k::5], range(5), meta=data.iloc[:0])
+
+
+def test_sequences_are_brought_together(client: Any) -> None:
+    data = steps()
+    source = open_source(table_of_steps(data))
+    settled = source.settle(source.infer(["s"]))
+    with pytest.raises(OptionError, match="in no order of their own"):
+        source.hold(Transitions(), settled, group="g")
+    held = source.hold(Transitions(), settled, group="g", order="k", raw=["words"])
+    np.testing.assert_array_equal(held.sum(1.0), transitions_of(data))
+    workers = client.run(os.getpid)
+    os.kill(workers[min(workers)], signal.SIGKILL)
+    np.testing.assert_array_equal(held.sum(1.0), transitions_of(data))
+    one = source.hold(Transitions(), settled, group=None, order="x", raw=["words"])
+    assert (one.shards, one.sum(1.0)[9], one.sum(1.0)[:9].sum()) == (1, 1, len(data) - 1)
+    assert source.pulled == 0
+
+
+def test_an_error_in_sequences_says_that_rows_were_moved(client: Any) -> None:
+    data = steps()
+    data.loc[3, "g"] = None
+    source = open_source(table_of_steps(data))
+    with pytest.raises(DataError, match=r"'g' has a missing value.*once its rows are brought together by 'g'"):
+        source.hold(Transitions(), source.settle(source.infer(["s"])), group="g", order="k", raw=["words"])
+
+
+def test_columns_of_every_row(client: Any, tmp_path: Path) -> None:
+    data = steps()
+    source = open_source(table_of_steps(data))
+    settled = source.settle(source.infer(["s", "x"]))
+    columns = source.map(Running(), settled.domain)
+    assert isinstance(columns, dd.DataFrame)
+    assert columns.compute()["state"].sort_index().tolist() == data["s"].tolist()
+    assert columns.npartitions == 5
+    by_group = source.map(Running(), settled.domain, group="g", order="k", raw=["words"]).compute()
+    pd.testing.assert_series_equal(by_group["words_"].sort_index(), data["words"].str.len(), check_names=False)
+    right = data.sort_values("k").groupby("g")["x"].cumsum()
+    pd.testing.assert_series_equal(by_group["sum"].sort_index(), right.sort_index(), check_names=False)
+    assert by_group["g"].sort_index().tolist() == data["g"].tolist()
+    path = source.map(Running(), settled.domain, path=tmp_path / "columns")
+    assert pd.read_parquet(path)["state"].sort_index().tolist() == data["s"].tolist()
+    assert source.pulled == 0
+
+
+def test_memory_is_limited_on_the_workers(client: Any) -> None:
+    source = open_source(dd.from_pandas(frame(), npartitions=2))
+    with pytest.raises(OptionError, match="stay on its workers"):
+        source.hold(Gram(), source.settle(source.infer(COLUMNS)), memory_limit="1GB")

@@ -20,15 +20,19 @@ from sources.held_works import (
     Gram,
     Places,
     Refusing,
+    Running,
+    Transitions,
     deadly_gram,
     frame,
     gram_of,
     process,
     slow_gram,
+    steps,
+    transitions_of,
     waited,
 )
 from suffice.domain import Variable
-from suffice.errors import DataError, MissingValueError, UnknownStateError
+from suffice.errors import DataError, MissingValueError, OptionError, UnknownStateError
 from suffice.sources import open_source
 from suffice.sources import spark as spark_source
 from suffice.sources.held import Held
@@ -141,3 +145,30 @@ def test_errors_come_back_as_they_are(spark: Any) -> None:
         source.settle(source.infer(["s"], {"s": Variable.discrete("s", ["a", "b", "c"])}))
     with pytest.raises(DataError, match="the rows changed between two passes"):
         source.hold(Gram(), open_source(data.iloc[:100]).settle(source.infer(["s"])))
+
+
+def test_sequences_are_brought_together(spark: Any) -> None:
+    data = steps()
+    source = open_source(spark.createDataFrame(data))
+    settled = source.settle(source.infer(["s"]))
+    with pytest.raises(OptionError, match="in no order of their own"):
+        source.hold(Transitions(), settled, group="g")
+    with source.hold(Transitions(), settled, group="g", order="k", raw=["words"]) as held:
+        np.testing.assert_array_equal(held.sum(1.0), transitions_of(data))
+    assert source.pulled == 0
+
+
+def test_columns_of_every_row(spark: Any) -> None:
+    data = steps()
+    source = open_source(spark.createDataFrame(data).repartition(3))
+    settled = source.settle(source.infer(["s", "x"]))
+    columns = source.map(Running(), settled.domain)
+    assert columns.columns == [*data.columns, "state", "sum"]
+    rows = columns.toPandas()
+    assert (rows["state"] == rows["s"]).all()
+    by_group = source.map(Running(), settled.domain, group="g", order="k", raw=["words"]).toPandas()
+    right = by_group.sort_values("k").groupby("g")["x"].cumsum()
+    pd.testing.assert_series_equal(by_group["sum"].sort_index(), right.sort_index(), check_names=False)
+    assert (by_group["words_"] == by_group["words"].str.len()).all()
+    assert len(by_group) == len(data)
+    assert source.pulled == 0

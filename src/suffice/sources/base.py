@@ -311,9 +311,9 @@ class Source(ABC):
     ) -> Any:
         """Columns that a task makes of every row, such as predictions, where the rows are.
 
-        What comes back is of the kind that came in: a Dask or Spark DataFrame of these columns, in the partitions and
-        the order of the rows, not computed yet. Tables, files and queries in this process give an iterator of Arrow
-        record batches in the order of the rows, of which few are in memory at a time.
+        What comes back is of the kind that came in: a Dask or Spark DataFrame with these columns, not computed yet.
+        Tables, files and queries in this process give an iterator of Arrow record batches in the order of the rows, of
+        which few are in memory at a time.
 
         Args:
             task: Makes columns of a batch: a dict from names to arrays of one value a row. It travels as a `Work` does.
@@ -328,7 +328,7 @@ class Source(ABC):
         layout = Layout(group, order, tuple(raw))
         self._check_layout(domain, layout)
         total, scratch = self.rows, Scratch()
-        settled = Settled(_closed(domain), _MANY if total is None else total, 0.0)
+        settled = Settled(closed(domain), _MANY if total is None else total, 0.0)
 
         def report(done: int) -> None:
             if progress is not None:
@@ -371,7 +371,7 @@ class Source(ABC):
             raise missing_columns([name for name in asked if name in missing], self.columns)
 
 
-def _closed(domain: Domain) -> Domain:
+def closed(domain: Domain) -> Domain:
     """With no other states than these."""
     return Domain(replace(v, origin="declared") if v.kind == "discrete" and v.states else v for v in domain.variables)
 

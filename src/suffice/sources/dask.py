@@ -11,24 +11,30 @@ from uuid import uuid4
 
 from suffice.domain import Domain, Variable
 from suffice.errors import MissingColumnError, require
-from suffice.sources.base import Piece
+from suffice.sources.base import Batch, Piece
 from suffice.sources.columns import Column
 from suffice.sources.frames import pandas_column
 from suffice.sources.held import Prepared, Work
+from suffice.sources.mapped import Columns
 from suffice.sources.memory import MemorySource
 from suffice.sources.partitioned import HeldElsewhere, PartitionedSource
 from suffice.sources.partitions import (
     Failed,
     Packed,
     PreparedPartition,
+    Reading,
     add_those_with_rows,
     answer_pieces,
     answer_rows,
+    column_types,
+    mapped_rows,
+    one_row,
     prepare_shard,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 #: Answers that one task adds: a power of two, so that the tree is that of `add_answers`.
 BRANCHES = 8
@@ -58,13 +64,16 @@ class DaskSource(PartitionedSource):
             return Variable(name, "discrete")
         return pandas_column(name, meta).infer()
 
-    def _partitions(self, domain: Domain) -> list[Any]:
-        partitions: list[Any] = self._frame[list(self._with_weights(domain))].to_delayed()
-        return partitions
+    def _rows(self, reading: Reading) -> Any:
+        """The frame of what is read, in which the rows of a sequence are in one partition."""
+        frame, layout = self._frame[reading.columns], reading.layout
+        if layout.group is not None:
+            return frame.shuffle(on=[layout.group])
+        return frame if layout.order is None else frame.repartition(npartitions=1)
 
     def _brought(self, domain: Domain) -> Iterator[pd.DataFrame]:
         """The partitions, one after the other, in this process."""
-        for partition in self._partitions(domain):
+        for partition in self._rows(self._reading(domain)).to_delayed():
             frame = partition.compute()
             self.pulled += len(frame)
             yield frame
@@ -81,12 +90,23 @@ class DaskSource(PartitionedSource):
         for frame in self._brought(domain):
             yield from reading.apply(pandas_source(frame))._pieces(domain, threads)
 
-    def _answer(self, packed: Packed, domain: Domain) -> Any:
-        partitions = self._partitions(domain)
-        return computed(tree(mapped("suffice-read", answer_partition, partitions, packed)), domain).opened()
+    def _answer(self, packed: Packed, reading: Reading) -> Any:
+        partitions = self._rows(reading).to_delayed()
+        return computed(tree(mapped("suffice-read", answer_partition, partitions, packed)), reading).opened()
 
-    def _held(self, work: Work[Prepared], packed: Packed, domain: Domain) -> DaskHeld[Prepared]:
-        return DaskHeld(work, packed, self._partitions(domain), domain)
+    def _held(self, work: Work[Prepared], packed: Packed, reading: Reading) -> DaskHeld[Prepared]:
+        return DaskHeld(work, packed, self._rows(reading).to_delayed(), reading)
+
+    def _mapped(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
+        rows = self._rows(reading)
+        types = column_types(task, reading.domain, one_row(arrow_types(rows._meta, reading.layout.raw)))
+        packed = Packed.of((task, reading, types), self._pickler)
+        meta = with_keys(rows._meta, types.empty_table(), reading)
+        columns = rows.map_partitions(map_partition, packed, meta=meta, token="suffice-map")
+        if path is None:
+            return columns
+        columns.to_parquet(path)
+        return path
 
 
 class DaskHeld(HeldElsewhere[Prepared]):
@@ -95,21 +115,21 @@ class DaskHeld(HeldElsewhere[Prepared]):
     Without a client Dask computes in this process, and keeps them here.
     """
 
-    def __init__(self, work: Work[Prepared], packed: Packed, partitions: Sequence[Any], domain: Domain) -> None:
+    def __init__(self, work: Work[Prepared], packed: Packed, partitions: Sequence[Any], reading: Reading) -> None:
         """Prepare them."""
-        super().__init__(work, packed.by, domain)
+        super().__init__(work, packed.by, reading)
         dask = _dask()
         client = getattr(dask.base.get_scheduler(), "__self__", None)
         self.location = "in memory" if client is None else "on the workers of Dask"
         prepared = mapped("suffice-prepare", prepare_partition, partitions, packed)
-        with _clear_errors(domain):
+        with _clear_errors(reading):
             self._shards: Sequence[Any] = dask.persist(*prepared, retries=RETRIES)
             rows = dask.compute(*mapped("suffice-rows", rows_of, self._shards), retries=RETRIES)
         self._keep(dict(enumerate(rows)), DaskSource.unordered)
 
     def _answers(self, question: Packed, partitions: Sequence[int]) -> list[Packed]:
         asked = mapped("suffice-sum", answer_shard, [self._shards[number] for number in partitions], question)
-        return [computed(tree(asked), self._domain)]
+        return [computed(tree(asked), self._reading)]
 
     def close(self) -> None:
         """Dask forgets what nobody holds."""
@@ -147,22 +167,22 @@ def tree(answers: Sequence[Any]) -> Any:
     return delayed(packed_sum, pure=False)(answers, dask_key_name=f"suffice-answer-0-{token}")
 
 
-def computed(packed: Any, domain: Domain) -> Packed:
+def computed(packed: Any, reading: Reading) -> Packed:
     """The answer of a graph, by the scheduler that is in use."""
     # Parameters may be large, and nobody can do anything about it.
     quiet = {"distributed.admin.large-graph-warning-threshold": "1GB"} if "distributed" in sys.modules else {}
-    with _clear_errors(domain), _dask().config.set(quiet):
+    with _clear_errors(reading), _dask().config.set(quiet):
         answer: Packed = packed.compute(retries=RETRIES)
     return answer
 
 
 @contextmanager
-def _clear_errors(domain: Domain) -> Iterator[None]:
+def _clear_errors(reading: Reading) -> Iterator[None]:
     """A partition without a column fails in a task of Dask's own, with the words of pandas."""
     try:
         yield
     except KeyError as error:
-        if not any(repr(name) in str(error) for name in domain):
+        if not any(repr(name) in str(error) for name in reading.columns):
             raise
         raise MissingColumnError(
             f"A partition of the Dask DataFrame lacks columns that the frame says it has: {error.args[0]}. Make all "
@@ -198,6 +218,27 @@ def rows_of(shard: PreparedPartition[Any] | Failed, number: int, packed: None) -
 def answer_shard(shard: PreparedPartition[Any], number: int, question: Packed) -> Any:
     """What a shard answers."""
     return answer_pieces(shard.pieces, question, number)
+
+
+def arrow_types(frame: pd.DataFrame, names: Sequence[Hashable]) -> dict[Hashable, pa.DataType]:
+    """The types of some columns."""
+    import pyarrow as pa
+
+    return {name: pa.array(frame[name], from_pandas=True).type for name in names}
+
+
+def with_keys(frame: pd.DataFrame, columns: pa.Table, reading: Reading) -> pd.DataFrame:
+    """The columns that were made of the rows of a frame, with its index; and with the columns that shuffled them."""
+    made = columns.to_pandas().set_index(frame.index)
+    keys = [name for name in reading.layout.keys if reading.layout.group is not None]
+    return frame[keys].assign(**{str(name): made[name] for name in made})
+
+
+def map_partition(frame: pd.DataFrame, packed: Packed) -> pd.DataFrame:
+    """The columns that a task makes of one partition."""
+    task, reading, types = packed.opened()
+    made = mapped_rows(pandas_source(frame), task, reading).cast(types) if len(frame) else types.empty_table()
+    return with_keys(frame, made, reading)
 
 
 def packed_sum(answers: Sequence[Any]) -> Packed:

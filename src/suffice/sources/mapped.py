@@ -36,7 +36,7 @@ def mapped_columns(
 
     def work(piece: Callable[[], Batch]) -> tuple[pa.RecordBatch, Ints | None]:
         batch = piece()
-        return _columns(task(batch), batch.rows), batch.numbers
+        return columns_of(task(batch), batch.rows), batch.numbers
 
     def answers() -> Iterator[tuple[pa.RecordBatch, Ints | None]]:
         done = 0
@@ -52,7 +52,8 @@ def mapped_columns(
         scratch.close()
 
 
-def _columns(answer: Columns, rows: int) -> pa.RecordBatch:
+def columns_of(answer: Columns, rows: int) -> pa.RecordBatch:
+    """As Arrow arrays, once each is known to have one value a row."""
     import pyarrow as pa
 
     arrays = {str(name): pa.array(values, from_pandas=True) for name, values in answer.items()}

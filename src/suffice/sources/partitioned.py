@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -10,9 +11,10 @@ import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError
-from suffice.sources.base import Answer, Batch, Progress, Source
+from suffice.sources.base import Answer, Batch, Layout, Progress, Source, closed
 from suffice.sources.columns import Column, WholeNumbers
 from suffice.sources.held import Held, Prepared, Settled, Work
+from suffice.sources.mapped import Columns
 from suffice.sources.partitions import Failed, Packed, Reading, add_those_with_rows
 
 
@@ -42,16 +44,21 @@ class PartitionedSource(Source):
         """An array cannot be matched with partitions."""
         raise OptionError(f"{self._unmatched}; name a column instead.")
 
-    def _reading(self, domain: Domain, *, settled: bool = False) -> Reading:
-        return Reading(domain, self._weight_name, self.integer_columns, settled)
+    def _reading(self, domain: Domain, layout: Layout | None = None) -> Reading:
+        """As rows come, or as a layout of the settled ones asks."""
+        return Reading(domain, self._weight_name, self.integer_columns, layout or Layout(), layout is not None)
 
     @abstractmethod
-    def _answer(self, packed: Packed, domain: Domain) -> Any:
+    def _answer(self, packed: Packed, reading: Reading) -> Any:
         """The sum of what a packed task and its reading answer on all partitions: None without rows, or `Failed`."""
 
     @abstractmethod
-    def _held(self, work: Work[Prepared], packed: Packed, domain: Domain) -> HeldElsewhere[Prepared]:
+    def _held(self, work: Work[Prepared], packed: Packed, reading: Reading) -> HeldElsewhere[Prepared]:
         """The partitions, prepared and kept where they are."""
+
+    @abstractmethod
+    def _mapped(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
+        """The frame of the columns that a task makes; written to a folder where it has a path."""
 
     def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By one pass over these columns, where their rows are."""
@@ -74,7 +81,8 @@ class PartitionedSource(Source):
         """
         self.check_columns(domain)
         self.passes += 1
-        answer = self._answer(Packed.of((task, self._reading(domain)), self._pickler), domain)
+        reading = self._reading(domain)
+        answer = self._answer(Packed.of((task, reading), self._pickler), reading)
         if isinstance(answer, Failed):
             answer.raise_here(self.unordered)
         if answer is None:
@@ -88,17 +96,52 @@ class PartitionedSource(Source):
         work: Work[Prepared],
         settled: Settled,
         *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        raw: Iterable[Hashable] = (),
+        memory_limit: int | str | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Held[Prepared]:
-        """Prepare every partition once, where it is; `threads` is left to the library of the frame."""
-        self.check_columns(settled.domain)
+        """Prepare every partition once, where it is; `threads` is left to the library of the frame.
+
+        The rows of a sequence are brought together by the library's own shuffle.
+        """
+        if memory_limit is not None:
+            raise OptionError(
+                f"memory_limit= is for rows that are prepared in this process; those of {self.unordered} stay on its "
+                "workers. Limit their memory there, and leave memory_limit= out."
+            )
+        layout = Layout(group, order, tuple(raw))
+        self._check_layout(settled.domain, layout)
         self.passes += 1
-        reading = self._reading(settled.domain, settled=True)
-        held = self._held(work, Packed.of((work, reading), self._pickler), settled.domain)
+        reading = self._reading(settled.domain, layout)
+        held = self._held(work, Packed.of((work, reading), self._pickler), reading)
         if progress is not None:
             progress(held.rows, settled.rows)
         return held
+
+    def map(
+        self,
+        task: Callable[[Batch], Columns],
+        domain: Domain,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        raw: Iterable[Hashable] = (),
+        path: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """A frame of the same library, computed when it is asked for; a folder of Parquet files where `path` is given.
+
+        It has the columns that the task makes, beside what tells rows apart: the index of a Dask DataFrame, all columns
+        of a Spark DataFrame. With `group` rows come in the order of the shuffle, and bring the columns of group and
+        order along. The task is asked once in this process, about a row of first states and zeros, for its types.
+        """
+        layout = Layout(group, order, tuple(raw))
+        self._check_layout(domain, layout)
+        return self._mapped(task, self._reading(closed(domain), layout), None if path is None else os.fspath(path))
 
 
 def whole_numbers(batch: Batch) -> Any:
@@ -115,11 +158,11 @@ class HeldElsewhere(Held[Prepared]):
     `rows` is the number of rows that were prepared; partitions without any are no shards.
     """
 
-    def __init__(self, work: Work[Prepared], pickler: str, domain: Domain) -> None:
+    def __init__(self, work: Work[Prepared], pickler: str, reading: Reading) -> None:
         """Nothing was asked yet; `_keep` says which partitions there are."""
         super().__init__(work)
         self._pickler = pickler
-        self._domain = domain
+        self._reading = reading
         self._partitions: list[int] = []
         self.rows = 0
 
@@ -129,7 +172,7 @@ class HeldElsewhere(Held[Prepared]):
         for partition, count in sorted(rows.items()):
             if isinstance(count, Failed):
                 self.close()
-                count.raise_here(frame)
+                count.raise_here(frame, self._reading.layout.group)
             elif count:
                 self._partitions.append(partition)
                 self.rows += count
@@ -146,12 +189,12 @@ class HeldElsewhere(Held[Prepared]):
     def _total(self, task: Callable[[Prepared, Any], Any], parameters: Any, chosen: Sequence[int] | None) -> Any:
         partitions = self._partitions if chosen is None else [self._partitions[number] for number in chosen]
         if not partitions:
-            return task(self.work.prepare(Batch.empty(self._domain)), parameters)
+            return task(self.work.prepare(Batch.empty(self._reading.domain)), parameters)
         question = Packed.of((task, parameters), self._pickler)
         answers = self._answers(question, partitions)
         self.bytes_out += len(question.data) * len(partitions)
         self.bytes_back += sum(len(answer.data) for answer in answers)
         total = add_those_with_rows(answer.opened() for answer in answers)
         if isinstance(total, Failed):
-            total.raise_here(self._frame)
+            total.raise_here(self._frame, self._reading.layout.group)
         return total

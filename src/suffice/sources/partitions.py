@@ -9,16 +9,26 @@ from __future__ import annotations
 import importlib
 import pickle
 import traceback
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
 
 from suffice.domain import Domain
 from suffice.errors import DataError, SufficeError
 from suffice.kernels.threads import one_blas_thread
-from suffice.sources.base import Batch, Source
-from suffice.sources.held import Prepared, Work
+from suffice.sources.arrow import ArrowColumn
+from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
+from suffice.sources.columns import code_dtype
+from suffice.sources.held import Prepared, Settled, Work
+from suffice.sources.mapped import Columns, columns_of, mapped_columns
+from suffice.sources.memory import MemorySource
 from suffice.sources.reduction import add_answers
+from suffice.sources.scratch import Scratch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -49,19 +59,34 @@ class Reading:
     domain: Domain
     weight: Hashable | None = None
     whole: frozenset[Hashable] = frozenset()
+    layout: Layout = field(default_factory=Layout)
     settled: bool = False
+
+    @property
+    def columns(self) -> list[Hashable]:
+        """All that is read."""
+        weights = () if self.weight is None else (self.weight,)
+        return list(dict.fromkeys((*self.domain.names, *weights, *self.layout.beside)))
 
     def apply(self, source: Source) -> Source:
         """The rows of a partition, to be read in this way."""
+        source.check_columns(self.columns)
         source.integer_columns = self.whole
         if self.weight is not None:
             source.weigh_by(self.weight)
         return source
 
+    def shards(self, source: Source, scratch: Scratch) -> Generator[Piece]:
+        """Calls that each make a batch of a partition that has rows."""
+        settled = Settled(self.domain, source.rows or 0, 0.0)
+        return self.apply(source)._shards(settled, self.layout, 1, None, scratch)
+
     def batches(self, source: Source) -> Iterator[Batch]:
         """The coded batches of a partition; none of a partition without rows."""
-        source.check_columns([name for name in self.domain if name != self.weight])
-        for piece in self.apply(source)._pieces(self.domain, 1):
+        if source.rows == 0:
+            return
+        pieces = self.shards(source, Scratch()) if self.settled else self.apply(source)._pieces(self.domain, 1)
+        for piece in pieces:
             batch = piece()
             if self.settled and batch.domain != self.domain:
                 raise _changed(batch.domain, self.domain)
@@ -85,10 +110,11 @@ class Failed:
     error: Exception
     partition: int
 
-    def raise_here(self, frame: str) -> None:
+    def raise_here(self, frame: str, group: Hashable | None = None) -> None:
         """Raise it where the fit is, with the partition of the frame that it comes from."""
         error = self.error
-        where = f"This is partition {self.partition} of {frame}, whose rows are counted from 0."
+        moved = "" if group is None else f" once its rows are brought together by {group!r}"
+        where = f"This is partition {self.partition} of {frame}{moved}, whose rows are counted from 0."
         if isinstance(error, SufficeError):
             error.args = (f"{error} {where}",)
         else:
@@ -168,3 +194,56 @@ def add_those_with_rows(answers: Iterable[Any]) -> Any:
     given = [answer for answer in answers if answer is not None]
     failed = next((answer for answer in given if isinstance(answer, Failed)), None)
     return failed if failed is not None else add_answers(given) if given else None
+
+
+# Columns of every row -----------------------------------------------------------------------------------------------
+
+
+def table_source(table: pa.Table, start: int = 0) -> MemorySource:
+    """Rows in memory, the first of which has this number."""
+    return MemorySource(table.schema.names, lambda name: ArrowColumn(name, table.column(name), start), table.num_rows)
+
+
+def mapped_rows(source: Source, task: Callable[[Batch], Columns], reading: Reading) -> pa.Table:
+    """The columns that a task makes of the rows of a partition, in their order."""
+    import pyarrow as pa
+
+    scratch = Scratch()
+    with one_blas_thread():
+        pieces = reading.shards(source, scratch)
+        return pa.Table.from_batches(mapped_columns(task, pieces, scratch, 1, lambda rows: None))
+
+
+def one_row(kinds: Mapping[Any, pa.DataType]) -> pa.Table:
+    """One row of some types that says nothing: an empty text or list, else a missing value.
+
+    A frame of Python objects that are no texts does not say their type; lists are what they most often are.
+    """
+    import pyarrow as pa
+
+    def value(kind: pa.DataType) -> Any:
+        text, many = (pa.types.is_string, pa.types.is_large_string), (pa.types.is_list, pa.types.is_large_list)
+        return "" if any(is_a(kind) for is_a in text) else [] if any(is_a(kind) for is_a in many) else None
+
+    known = {name: pa.list_(pa.string()) if pa.types.is_null(kind) else kind for name, kind in kinds.items()}
+    return pa.table({name: pa.array([value(kind)], kind) for name, kind in known.items()})
+
+
+def column_types(task: Callable[[Batch], Columns], domain: Domain, raw: pa.Table) -> pa.Schema:
+    """The types of the columns that a task makes, by one row of first states and zeros; `raw` has that of the others.
+
+    What an engine computes later has to say its types now.
+    """
+    discrete, real = by_kind(domain)
+    batch = Batch(
+        domain,
+        discrete,
+        np.zeros((len(discrete), 1), code_dtype(max((domain[name].card for name in discrete), default=0))),
+        real,
+        np.zeros((len(real), 1)),
+        None,
+        1,
+        offsets=np.array([0, 1]),
+        raw={name: raw.column(name).combine_chunks() for name in raw.column_names},
+    )
+    return columns_of(task(batch), 1).schema

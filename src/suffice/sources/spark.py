@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from itertools import chain, count, groupby
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -12,18 +14,24 @@ from uuid import uuid4
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, require
 from suffice.sources.arrow import variable_of
-from suffice.sources.base import Piece
+from suffice.sources.base import Batch, Piece, Source
 from suffice.sources.columns import Column
 from suffice.sources.held import Prepared, Work
+from suffice.sources.mapped import Columns
 from suffice.sources.partitioned import HeldElsewhere, PartitionedSource
 from suffice.sources.partitions import (
     Failed,
     Packed,
+    Reading,
     add_those_with_rows,
     answer_pieces,
     answer_rows,
+    column_types,
     guarded,
+    mapped_rows,
+    one_row,
     prepare,
+    table_source,
 )
 from suffice.sources.stream import BATCH_ROWS, ArrowStream
 
@@ -62,15 +70,19 @@ class SparkSource(PartitionedSource):
         """None: the types of Spark have whole numbers with missing values."""
         return frozenset()
 
-    def _chosen(self, domain: Domain) -> Any:
-        return self._frame.select(*("`" + str(name).replace("`", "``") + "`" for name in self._with_weights(domain)))
+    def _rows(self, reading: Reading) -> Any:
+        """The frame of what is read, in which the rows of a sequence are in one partition."""
+        # Rows can be counted without a variable, but not without a column.
+        names = reading.columns or list(self.columns[:1])
+        return together(self._frame.select(*map(quoted, names)), reading)
 
     def _collected(self, domain: Domain) -> ArrowStream:
         """All rows, in this process."""
-        table = self._chosen(domain).toArrow()
+        reading = self._reading(domain)
+        table = self._rows(reading).toArrow()
         self.pulled += table.num_rows
         source = ArrowStream(table.schema, lambda names: table.select(list(names)).to_batches())
-        self._reading(domain).apply(source)
+        reading.apply(source)
         return source
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
@@ -81,12 +93,40 @@ class SparkSource(PartitionedSource):
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         yield from self._collected(domain)._pieces(domain, threads)
 
-    def _answer(self, packed: Packed, domain: Domain) -> Any:
-        answers = self._chosen(domain).mapInArrow(lambda batches: answer_partition(batches, packed), ANSWERS)
+    def _answer(self, packed: Packed, reading: Reading) -> Any:
+        answers = self._rows(reading).mapInArrow(lambda batches: answer_partition(batches, packed), ANSWERS)
         return add_those_with_rows(answer.opened() for answer in collected(answers, self._pickler))
 
-    def _held(self, work: Work[Prepared], packed: Packed, domain: Domain) -> SparkHeld[Prepared]:
-        return SparkHeld(work, packed, self._chosen(domain), domain)
+    def _held(self, work: Work[Prepared], packed: Packed, reading: Reading) -> SparkHeld[Prepared]:
+        return SparkHeld(work, packed, self._rows(reading), reading)
+
+    def _mapped(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
+        conversion = require("pyspark.sql.pandas.types", extra="spark", purpose="Reading a Spark DataFrame")
+        kinds = {name: conversion.to_arrow_type(self._frame.schema[name].dataType) for name in reading.layout.raw}
+        types = column_types(task, reading.domain, one_row(kinds))
+        packed = Packed.of((task, reading, types), self._pickler)
+        # In one schema: columns of the frame, then those that are made.
+        schema = deepcopy(self._frame.schema)
+        for field in types:
+            schema = schema.add(field.name, conversion.from_arrow_type(field.type))
+        frame = together(self._frame, reading)
+        columns = frame.mapInArrow(lambda batches: map_partition(batches, packed), schema)
+        if path is None:
+            return columns
+        columns.write.parquet(path)
+        return path
+
+
+def quoted(name: Hashable) -> str:
+    """The name of a column, whatever it is made of."""
+    return "`" + str(name).replace("`", "``") + "`"
+
+
+def together(frame: Any, reading: Reading) -> Any:
+    """The rows of a sequence in one partition."""
+    if reading.layout.group is not None:
+        return frame.repartition(quoted(reading.layout.group))
+    return frame if reading.layout.order is None else frame.repartition(1)
 
 
 class SparkHeld(HeldElsewhere[Prepared]):
@@ -94,9 +134,9 @@ class SparkHeld(HeldElsewhere[Prepared]):
 
     location = "on the executors of Spark"
 
-    def __init__(self, work: Work[Prepared], packed: Packed, frame: Any, domain: Domain) -> None:
+    def __init__(self, work: Work[Prepared], packed: Packed, frame: Any, reading: Reading) -> None:
         """Prepare them."""
-        super().__init__(work, packed.by, domain)
+        super().__init__(work, packed.by, reading)
         level = require("pyspark", extra="spark", purpose="Reading a Spark DataFrame").StorageLevel.MEMORY_AND_DISK
         self._shards = frame.mapInArrow(lambda batches: prepare_partition(batches, packed), SHARDS).persist(level)
         with interruptible(self._shards):
@@ -167,27 +207,41 @@ def partition_number() -> int:
     return int(context.partitionId())
 
 
-def in_large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def in_large_batches(batches: Iterable[pa.RecordBatch], most: float = BATCH_ROWS) -> Iterator[pa.Table]:
     """Neighbouring batches together, as those of Spark are small."""
     import pyarrow as pa
 
     some: list[pa.RecordBatch] = []
     for batch in batches:
         some.append(batch)
-        if sum(part.num_rows for part in some) >= BATCH_ROWS:
+        if sum(part.num_rows for part in some) >= most:
             yield pa.Table.from_batches(some)
             some = []
     if some:
         yield pa.Table.from_batches(some)
 
 
-def arrow_source(batches: Iterable[pa.RecordBatch]) -> ArrowStream | None:
-    """The rows of a partition, which come once; None where there are none."""
-    tables = in_large_batches(batches)
+def arrow_source(batches: Iterable[pa.RecordBatch], *, whole: bool = False) -> Source | None:
+    """The rows of a partition, which come once, or are a `whole` table in memory; None where there are none."""
+    tables = in_large_batches(batches, math.inf if whole else BATCH_ROWS)
     first = next(tables, None)
     if first is None:
         return None
-    return ArrowStream(first.schema, lambda names: chain([first], tables))
+    return table_source(first) if whole else ArrowStream(first.schema, lambda names: chain([first], tables))
+
+
+def map_partition(batches: Iterable[pa.RecordBatch], packed: Packed) -> Iterator[pa.RecordBatch]:
+    """The rows of one partition with the columns that a task makes of them."""
+    task, reading, types = packed.opened()
+    start = 0
+    for table in in_large_batches(batches, math.inf if reading.layout.keys else BATCH_ROWS):
+        if not table.num_rows:
+            continue
+        made = mapped_rows(table_source(table.select(reading.columns), start), task, reading).cast(types)
+        for name in made.column_names:
+            table = table.append_column(name, made.column(name))
+        start += table.num_rows
+        yield from table.to_batches()
 
 
 def answer_partition(batches: Iterable[pa.RecordBatch], packed: Packed) -> Iterator[pa.RecordBatch]:
@@ -205,7 +259,7 @@ def prepare_partition(batches: Iterable[pa.RecordBatch], packed: Packed) -> Iter
 
     def pieces() -> Iterator[tuple[bytes, int]]:
         work, reading = packed.opened()
-        source = arrow_source(batches)
+        source = arrow_source(batches, whole=bool(reading.layout.keys))
         for prepared, rows in () if source is None else prepare(source, work, reading):
             yield Packed.of(prepared, packed.by).data, rows
 
