@@ -129,10 +129,11 @@ def test_tables_give_the_weights_of_lists(kind: str, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
 def test_dask_frames_give_the_weights_of_lists() -> None:
     """Shuffled partitions, by columns and by lists, by L-BFGS and by minibatches; labels with their keys."""
-    frames = pytest.importorskip("dask.dataframe")
+    dask, frames = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
     X, y, frame = tagged()
     frame = frame.assign(names=[step for steps in lists_of(X) for step in steps])
-    table = frames.from_pandas(frame.sample(frac=1.0, random_state=0).reset_index(drop=True), npartitions=4)
+    with dask.config.set({"dataframe.convert-string": False}):  # Lists would become their text.
+        table = frames.from_pandas(frame.sample(frac=1.0, random_state=0).reset_index(drop=True), npartitions=4)
     options: dict[str, Any] = {"prior": sf.Normal(variance=10.0), "max_iter": 12}
     layout: dict[str, Any] = {"group": "sentence", "order": "step"}
     reference = sf.ChainCRF(**options).fit(X, y)
