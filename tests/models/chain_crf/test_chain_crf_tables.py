@@ -120,6 +120,7 @@ def test_tables_give_the_weights_of_lists(kind: str, tmp_path: Path) -> None:
         assert score == pytest.approx(reference.score(X, y), rel=1e-12)
     best = np.array([label for labels in reference.predict(X) for label in labels])
     labels = model.predict(table, group="sentence", order="step")
+    assert not isinstance(labels, pd.Series) or labels.index.equals(shuffled.index)
     assert np.asarray(labels).tolist() == best[shuffled.index].tolist()
     marginals = np.concatenate(reference.predict_marginals(X))[shuffled.index]
     found = model.predict_marginals(table, group="sentence", order="step")
@@ -142,7 +143,7 @@ def test_dask_frames_give_the_weights_of_lists() -> None:
     assert "in 4 shards" in str(model.report_.plan)
     score = model.score(table, "label", **layout)
     assert score == pytest.approx(reference.score(X, y), rel=1e-12)
-    labels = model.predict(table, **layout).compute().sort_values(["sentence", "step"])["label"]
+    labels = model.predict(table, **layout).compute().sort_values(["sentence", "step"])["predicted"]
     assert labels.tolist() == [label for best in reference.predict(X) for label in best]
     by_names = sf.ChainCRF(**options).fit(table, "label", features="names", **layout)
     assert_same(by_names, sf.ChainCRF(**options).fit(lists_of(X), y))
