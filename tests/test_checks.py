@@ -109,3 +109,14 @@ def test_weights_that_are_none_are_named(given: Any, message: str) -> None:
 def test_weights_that_cannot_be_added_are_refused() -> None:
     with pytest.raises(DataError, match=r"adds up to more than 1e\+300"):
         checks.weights_of([9e299, 9e299], 2)
+
+
+def test_truth_values_and_real_numbers_are_told_apart() -> None:
+    assert checks.truth(np.True_, "shuffle") is True
+    for value in (1, 0.0, "yes", None):
+        with pytest.raises(OptionError, match=r"shuffle is .*; expected True or False\."):
+            checks.truth(value, "shuffle")
+    assert checks.is_real(np.float32(2.0))
+    assert checks.is_real(float("nan"))
+    assert not checks.is_number(float("inf"))
+    assert not any(map(checks.is_real, (True, "1", None, 1j)))

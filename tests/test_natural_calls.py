@@ -153,3 +153,38 @@ def test_one_parent_has_no_order(tmp_path: Path) -> None:
         sf.read(tmp_path / "net.bif", parent_order="reversed")
     with pytest.raises(sf.OptionError, match="parent_order is 'backwards'"):
         sf.read(tmp_path / "net.uai", parent_order="backwards")  # type: ignore[arg-type]
+
+
+STEPS = np.concatenate([RNG.normal(0, 1, (100, 2)), RNG.normal(5, 1, (100, 2))])
+LENGTHS = [50, 100, 50]
+
+
+def hidden() -> Any:
+    return sf.HiddenMarkovModel(2, emission=sf.MultivariateNormal(), random_state=0)
+
+
+def test_the_calls_of_hmmlearn() -> None:
+    named, model = hidden().fit(STEPS, lengths=LENGTHS), hidden().fit(STEPS, LENGTHS)
+    assert model.log_likelihood_ == named.log_likelihood_
+    assert model.score(STEPS, LENGTHS) == named.score(STEPS, lengths=LENGTHS) != named.score(STEPS)
+    np.testing.assert_array_equal(model.predict(STEPS, LENGTHS), named.predict(STEPS, lengths=LENGTHS))
+    np.testing.assert_array_equal(model.predict_proba(STEPS, LENGTHS), named.predict_proba(STEPS, lengths=LENGTHS))
+    peer = pytest.importorskip("hmmlearn.hmm").GaussianHMM(2, "full")
+    for name in ("startprob_", "transmat_", "means_", "covars_"):
+        setattr(peer, name, np.array(getattr(model, name)))
+    assert model.score(STEPS, LENGTHS) * len(STEPS) == pytest.approx(peer.score(STEPS, LENGTHS), rel=1e-12)
+    value, path = model.decode(STEPS, LENGTHS)
+    theirs = peer.decode(STEPS, LENGTHS)
+    assert value == pytest.approx(theirs[0], rel=1e-12)
+    np.testing.assert_array_equal(path, theirs[1])
+
+
+def test_lengths_are_told_from_states() -> None:
+    states = [0] * 100 + [1] * 100
+    assert hidden().fit(STEPS, states).report_.method != hidden().fit(STEPS, LENGTHS).report_.method
+    with pytest.raises(sf.OptionError, match=r"200 times the number 1.*lengths=\[...\], or states=\[\[...\]\]"):
+        hidden().fit(STEPS, [1] * 200)
+    with pytest.raises(sf.DataError, match="200 steps"):
+        hidden().fit(STEPS, [50, 100, 49])
+    with pytest.raises(sf.OptionError, match="no normal distributions"):
+        sf.HiddenMarkovModel(2, emission=sf.Poisson()).fit(RNG.poisson(3, 40)).means_  # noqa: B018

@@ -98,13 +98,21 @@ def byte_count(value: object, name: str) -> int:
     return int(count)
 
 
+def truth(value: object, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise _refusal(name, value, "True or False", "")
+    return bool(value)
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number of Python or NumPy, finite or not; truth values are none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a finite real number of Python or NumPy; truth values are none."""
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-    )
+    """Whether a value is such a number that is finite."""
+    return is_real(value) and math.isfinite(value)
 
 
 def is_share(value: object) -> TypeGuard[float]:

@@ -165,8 +165,8 @@ def test_trees_too_large_for_lanes_take_the_rows_one_by_one(
     structure, factors = large
     rows = rows_of(structure, 100)
     found = []
-    for lanes in (((1 << 40, 16),), ()):
-        monkeypatch.setattr(junction_tree_cases, "_LANES", lanes)
+    for batches in (((1 << 40, 16),), ()):
+        monkeypatch.setattr(junction_tree_cases, "_BATCHES", batches)
         model = plan_tree(*structure).load(factors)
         with choice.force("compiled"):
             found.append(model.expect(rows))

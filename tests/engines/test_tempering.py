@@ -43,21 +43,21 @@ def law_at(power: float) -> np.ndarray:
 
 def test_every_rung_keeps_its_own_law() -> None:
     """8,000 ladders after 30 sweeps with exchanges, from states of the law of each rung: they stay so distributed."""
-    logs, lanes = potentials(), 8_000
+    logs, chains = potentials(), 8_000
     sampler = GibbsSampler(CARDS, SCOPES)
     sampler.load(logs)
     rng = np.random.default_rng(0)
     powers = np.array([0.0, 0.2, 0.5, 1.0])
     rungs = []
     for power in powers:
-        drawn = STATES[rng.choice(len(STATES), lanes, p=law_at(float(power)))]
-        rungs.append(sampler.start(lanes, rng, states=drawn.T))
+        drawn = STATES[rng.choice(len(STATES), chains, p=law_at(float(power)))]
+        rungs.append(sampler.start(chains, rng, states=drawn.T))
     ladder, replicas = Ladder(sampler, logs, powers), Replicas(powers, rungs, np.random.default_rng(1))
     ladder.sweep(replicas, 30)
     for power, rung in zip(powers, rungs, strict=True):
         cells = np.ravel_multi_index(tuple(rung.states.astype(np.intp)), CARDS)
-        shares, law = np.bincount(cells, minlength=len(STATES)) / lanes, law_at(float(power))
-        assert (np.abs(shares - law) <= 4.5 * np.sqrt(law * (1.0 - law) / lanes)).all()
+        shares, law = np.bincount(cells, minlength=len(STATES)) / chains, law_at(float(power))
+        assert (np.abs(shares - law) <= 4.5 * np.sqrt(law * (1.0 - law) / chains)).all()
     assert 0.0 < ladder.weakest() < 1.0
     assert ladder.weakest() == 1.0  # Nothing was tried since.
 
@@ -67,8 +67,8 @@ def test_states_travel_from_a_mode_to_another() -> None:
     sampler = GibbsSampler(CARDS, SCOPES)
     sampler.load(logs)
     rng = np.random.default_rng(0)
-    lanes = 2_000
-    stuck = sampler.start(lanes, rng, states=np.zeros((3, lanes)))
+    chains = 2_000
+    stuck = sampler.start(chains, rng, states=np.zeros((3, chains)))
     ladder, replicas = set_up(sampler, logs, stuck, rng)
     for rung in replicas.rungs[1:]:
         rung.states[:] = 0
@@ -78,7 +78,7 @@ def test_states_travel_from_a_mode_to_another() -> None:
     ladder.sweep(replicas, 200)
     sampler.sweep(stuck, 200)
     truth = law_at(1.0) @ (STATES[:, 0] == 1)
-    assert abs((replicas.states[0] == 1).mean() - truth) < 4.5 * math.sqrt(truth * (1 - truth) / lanes)
+    assert abs((replicas.states[0] == 1).mean() - truth) < 4.5 * math.sqrt(truth * (1 - truth) / chains)
     assert (stuck.states[0] == 1).mean() < 0.5 * truth
 
 

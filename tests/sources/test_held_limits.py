@@ -9,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from suffice.checks import byte_count
-from suffice.errors import DataError, OptionError
+from suffice.errors import DataError, OptionError, UnknownStateError
 from suffice.sources import Source, open_source, scratch, stream
 from suffice.sources.base import Batch
 from suffice.sources.held import Settled
@@ -117,6 +119,45 @@ def test_written_and_prepared_again_are_in_memory_to_the_bit(
             assert np.array_equal(held.sum(PARAMETERS, shards=chosen), some)
 
 
+@dataclass(frozen=True)
+class Refusing:
+    """Refuses a value, as a model does."""
+
+    def prepare(self, batch: Batch) -> Counter[str]:
+        wrong = np.flatnonzero(batch.reals[0] > 100)
+        if len(wrong):
+            raise UnknownStateError(f"no such value (row {batch.number(int(wrong[0]))})")
+        return Counter()
+
+    def evaluate(self, prepared: Counter[str], parameters: None) -> int:
+        return 0
+
+
+def test_errors_of_the_work_name_the_row_and_the_file(path: str) -> None:
+    frame().assign(u=np.where(np.arange(ROWS) == 3210, 1e3, 0.0)).to_parquet(path, row_group_size=500)
+    source, settled = opened(path)
+    for call in (
+        lambda: source.hold(Refusing(), settled),
+        lambda: source.reduce(Refusing().prepare, settled.domain),
+        lambda: list(source.map(Refusing().prepare, settled.domain)),
+    ):
+        with pytest.raises(UnknownStateError, match=r"row 3210") as caught:
+            call()
+        assert caught.value.__notes__ == [f"Read from {path}."]
+    with pytest.raises(UnknownStateError, match=r"row 3210"):
+        source.hold(Refusing(), settled, group="v")
+
+
+def test_free_memory_is_the_limit_of_files_and_not_of_data_in_memory(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("suffice.sources.base.free_memory", lambda: 60_000)
+    for data, location in ((path, "in a scratch folder"), (frame(), "in memory")):
+        source, settled = opened(data)
+        with source.hold(Slopes(), settled) as held:
+            assert held.location == location
+
+
 def test_progress_counts_rows(path: str) -> None:
     source, settled = opened(path)
     calls: list[tuple[int, int | None]] = []
@@ -172,9 +213,9 @@ def test_the_folder_is_gone_after_ctrl_c_and_at_the_end_of_the_process(path: str
 
 def test_data_that_change_between_passes_are_an_error(tmp_path: Path) -> None:
     target = tmp_path / "states.parquet"
-    pa.parquet.write_table(pa.table({"y": ["a", "b"], "u": [0.0, 1.0], "v": [0.0, 1.0]}), target)
+    pq.write_table(pa.table({"y": ["a", "b"], "u": [0.0, 1.0], "v": [0.0, 1.0]}), target)
     source, settled = opened(str(target))
-    pa.parquet.write_table(pa.table({"y": ["a", "A"], "u": [0.0, 1.0], "v": [0.0, 1.0]}), target)
+    pq.write_table(pa.table({"y": ["a", "A"], "u": [0.0, 1.0], "v": [0.0, 1.0]}), target)
     with pytest.raises(DataError, match="changed since their states"):
         source.hold(Slopes(), settled)
 
@@ -186,3 +227,48 @@ def test_sizes_are_numbers_or_words() -> None:
     for wrong in (0, -1, "2 G", "much", None, float("inf"), True):
         with pytest.raises(OptionError, match=r"memory_limit is .* expected a number of bytes"):
             byte_count(wrong, "memory_limit")
+
+
+MEASURED = """
+    import sys
+    sys.path.insert(0, {here!r})
+    from suffice.sources import open_source
+    from test_held_limits import Lengths
+    source = open_source({path!r})
+    settled = source.settle(source.infer(["s", *(f"x{{k}}" for k in range(8))]))
+    with source.hold(Lengths(), settled, group="g", order="t", memory_limit="8MB", threads=1) as held:
+        assert held.location == "in a scratch folder"
+        rows, sequences = held.sum(None)
+        assert (rows, sequences) == ({rows}, {rows} // 10), (rows, sequences)
+    with open("/proc/self/status") as status:
+        print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
+"""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Rows and sequences of shards that are kept as they are."""
+
+    def prepare(self, batch: Batch) -> Batch:
+        return batch
+
+    def evaluate(self, prepared: Batch, parameters: None) -> np.ndarray:
+        assert prepared.offsets is not None
+        return np.array([prepared.rows, len(prepared.offsets) - 1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the peak memory of a process")
+def test_memory_does_not_follow_the_rows(tmp_path: Path) -> None:
+    peaks = []
+    for rows in (400_000, 1_200_000):
+        path = str(tmp_path / f"{rows}.parquet")
+        number = np.arange(rows)
+        # Steps of a sequence are far from each other, in all files of the scratch folder.
+        columns = {"g": number % (rows // 10), "t": -number, "s": number % 7}
+        columns |= {f"x{k}": number / (rows + k) for k in range(8)}
+        pq.write_table(pa.table(columns), path, row_group_size=100_000)
+        script = textwrap.dedent(MEASURED.format(here=str(Path(__file__).parent), path=path, rows=rows))
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout) * 1024)
+    # The shards of the larger file take 70 MB more than those of the smaller one.
+    assert peaks[1] - peaks[0] < 35e6, peaks

@@ -120,6 +120,28 @@ def test_files_hold_the_same_sequences_in_any_number_of_shards(
         monkeypatch.undo()
 
 
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda t: pd.Timestamp("2020-01-01") + pd.to_timedelta(t, unit="s"),
+        lambda t: t.astype(float) / 7,
+        lambda t: [f"{value:05}" for value in t],
+        lambda t: pd.array(t, dtype="Int64"),
+    ],
+    ids=["times", "floats", "text", "nullable"],
+)
+def test_steps_are_ordered_by_any_kind_of_column(
+    order: Callable[[pd.Series], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = table()
+    frame["t"] = order(frame["t"])
+    expected = sorted(by_pandas(frame, "t"))
+    assert sorted(held(frame, order="t")) == expected
+    monkeypatch.setattr(shards, "SHARD_BYTES", 20_000)
+    path = written(frame, tmp_path)
+    assert sorted(held(path, order="t")) == sorted(held(pl.scan_parquet(path), order="t")) == expected
+
+
 def test_csv_files_hold_text_as_it_stands(tmp_path: Path) -> None:
     frame = table()
     frame["words"] = [" ".join(words) for words in frame["words"]]
@@ -153,7 +175,7 @@ def test_the_work_of_grouping_is_linear_in_the_rows(tmp_path: Path, monkeypatch:
     looked_at, key = [], shards.state_key
     for rows in (2_000, 4_000, 8_000):
         path = tmp_path / f"{rows}.parquet"
-        frame = pd.DataFrame({"g": np.arange(rows) // 5, "s": "a", "x": 0.0})
+        frame = pd.DataFrame({"g": [f"person {row // 5}" for row in range(rows)], "s": "a", "x": 0.0})
         frame["words"] = [[]] * rows
         frame.to_parquet(path, row_group_size=100)
         calls = 0
@@ -169,6 +191,7 @@ def test_the_work_of_grouping_is_linear_in_the_rows(tmp_path: Path, monkeypatch:
             patch.setattr(shards, "state_key", counted)
             assert len(held(str(path))) == rows // 5
         looked_at.append(calls)
+    assert looked_at[0] >= 400
     assert looked_at[1] <= 2.1 * looked_at[0]
     assert looked_at[2] <= 2.1 * looked_at[1]
 
@@ -180,6 +203,12 @@ def test_errors_name_the_column_the_row_and_the_file(tmp_path: Path) -> None:
     path = written(frame, tmp_path)
     with pytest.raises(DataError, match=r"group column 'g' has a missing value \(row 2000\)") as caught:
         held(path)
+    assert caught.value.__notes__ == [f"Read from {path}."]
+    frame = table()
+    frame["t"] = frame["t"].astype("Int64")
+    frame.loc[2500, "t"] = pd.NA
+    with pytest.raises(DataError, match=r"order column 't' has a missing value \(row 2500\)") as caught:
+        held(written(frame, tmp_path), order="t")
     assert caught.value.__notes__ == [f"Read from {path}."]
     frame = table()
     frame.loc[3, ["g", "t"]] = frame.loc[8, ["g", "t"]]

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.kernels import chain_statistics as kernels
 from suffice.kernels.choice import REPEATED
 
 #: Products of columns are made for all distributions at once up to this many columns.
 _FEW_COLUMNS = 8
-_LOG_2PI = float(np.log(2 * np.pi))
 
 
 def counts_by_code(codes: NDArray[np.int32], weights: Floats, cards: int) -> Floats:
@@ -36,7 +36,7 @@ def diagonal_log_densities(x: Floats, means: Floats, variances: Floats) -> Float
     for distribution, (mean, variance) in enumerate(zip(means, variances, strict=True)):
         with np.errstate(over="ignore"):  # The square of a huge number is inf, and its density 0.
             square = ((x - mean) ** 2) @ (1.0 / variance)
-        logs[:, distribution] = -0.5 * (square + np.log(variance).sum() + x.shape[1] * _LOG_2PI)
+        logs[:, distribution] = -0.5 * (square + np.log(variance).sum() + x.shape[1] * LOG_2PI)
     return logs
 
 

@@ -3,12 +3,16 @@
 The coefficients are laid out as ``[constant][reals][levels of narrow factors][sparse columns][levels of one wide
 factor]``. Indicators of narrow factors exist for one block of rows at a time; those of the wide factor are never made:
 its part of the information is diagonal, and its cross products are sums by level.
+
+A task is a question to a block of rows. It holds a layout, a distribution and coefficients, and no rows, so that it can
+travel to where these are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -91,7 +95,7 @@ class RowBlock:
     """Some rows: `dense` (n, p), `sparse` (n, s) in CSR form or None, `codes` (n,) of the wide factor or None.
 
     `factors` (n, f) are the codes of the narrow factors. The code 0 stands for the reference level. `y` is (n,) or
-    (n, m); `weights` and `offset` are (n,) or None.
+    (n, m); `weights` and `offset` are (n,) or None, and so are the `trials` of shares, which the weights count in.
     """
 
     dense: Floats
@@ -102,6 +106,7 @@ class RowBlock:
     codes: NDArray[Any] | None = None
     factors: NDArray[Any] | None = None
     start: int = 0
+    trials: Floats | None = None
 
     @property
     def rows(self) -> int:
@@ -123,6 +128,7 @@ class RowBlock:
             None if self.codes is None else self.codes[rows],
             None if self.factors is None else self.factors[rows],
             start,
+            None if self.trials is None else self.trials[rows],
         )
 
     def parts(self, size: int) -> Iterator[RowBlock]:
@@ -192,49 +198,54 @@ def slope_task(
     layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, products: RowProducts = BLAS
 ) -> Callable[[RowBlock], RowCurvature]:
     """Value and gradient only."""
+    return partial(_slopes, layout=layout, distribution=distribution, beta=beta, products=products)
 
-    def task(block: RowBlock) -> RowCurvature:
-        value, gradient = 0.0, np.zeros(layout.size)
-        for part in layout.parts(block):
-            terms, score, _ = distribution(linear_predictor(layout, part, beta, products), part.y)
-            value += weighted_sum(terms, part.weights)
-            gradient += transpose_product(layout, part, weighted(score, part.weights), products)
-        return RowCurvature(value, gradient)
 
-    return task
+def _slopes(
+    block: RowBlock,
+    *,
+    layout: CoefficientLayout,
+    distribution: ResponseDistribution,
+    beta: Floats,
+    products: RowProducts,
+) -> RowCurvature:
+    value, gradient = 0.0, np.zeros(layout.size)
+    for part in layout.parts(block):
+        terms, score, _ = distribution(linear_predictor(layout, part, beta, products), part.y)
+        value += weighted_sum(terms, part.weights)
+        gradient += transpose_product(layout, part, weighted(score, part.weights), products)
+    return RowCurvature(value, gradient)
 
 
 def curvature_task(
     layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
 ) -> Callable[[RowBlock], RowCurvature]:
     """Value, gradient and expected information."""
-    if layout.sparse or layout.levels:
-        return _wide_task(layout, distribution, beta)
-
-    def task(block: RowBlock) -> RowCurvature:
-        gram = WeightedGram(layout.dense, constant=layout.constant)
-        value, gradient = 0.0, np.zeros(layout.size)
-        for part in layout.parts(block):
-            terms, score, information = distribution(linear_predictor(layout, part, beta), part.y)
-            value += weighted_sum(terms, part.weights)
-            gradient += transpose_product(layout, part, weighted(score, part.weights))
-            gram.add(part.dense, weighted(information, part.weights))
-        return RowCurvature(value, gradient, gram.matrix())
-
-    return task
+    work = _wide_curvature if layout.sparse or layout.levels else _curvature
+    return partial(work, layout=layout, distribution=distribution, beta=beta)
 
 
-def _wide_task(
-    layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
-) -> Callable[[RowBlock], RowCurvature]:
-    def task(whole: RowBlock) -> RowCurvature:
-        (block,) = layout.parts(whole, whole.rows)
-        terms, score, information = distribution(linear_predictor(layout, block, beta), block.y)
-        value = weighted_sum(terms, block.weights)
-        gradient = transpose_product(layout, block, weighted(score, block.weights))
-        return RowCurvature(value, gradient, *wide_products(layout, block, weighted(information, block.weights)))
+def _curvature(
+    block: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> RowCurvature:
+    gram = WeightedGram(layout.dense, constant=layout.constant)
+    value, gradient = 0.0, np.zeros(layout.size)
+    for part in layout.parts(block):
+        terms, score, information = distribution(linear_predictor(layout, part, beta), part.y)
+        value += weighted_sum(terms, part.weights)
+        gradient += transpose_product(layout, part, weighted(score, part.weights))
+        gram.add(part.dense, weighted(information, part.weights))
+    return RowCurvature(value, gradient, gram.matrix())
 
-    return task
+
+def _wide_curvature(
+    whole: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> RowCurvature:
+    (block,) = layout.parts(whole, whole.rows)
+    terms, score, information = distribution(linear_predictor(layout, block, beta), block.y)
+    value = weighted_sum(terms, block.weights)
+    gradient = transpose_product(layout, block, weighted(score, block.weights))
+    return RowCurvature(value, gradient, *wide_products(layout, block, weighted(information, block.weights)))
 
 
 def wide_products(
@@ -273,16 +284,18 @@ def information_product(
     layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, vector: Floats
 ) -> Callable[[RowBlock], RowCurvature]:
     """The information times a vector, as the gradient of the answer; rows are met twice and nothing is stored."""
+    return partial(_product, layout=layout, distribution=distribution, beta=beta, vector=vector)
 
-    def task(block: RowBlock) -> RowCurvature:
-        product = np.zeros(layout.size)
-        for part in layout.parts(block):
-            _, _, information = distribution(linear_predictor(layout, part, beta), part.y)
-            along = linear_predictor(layout, RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
-            product += transpose_product(layout, part, weighted(information, part.weights) * along)
-        return RowCurvature(0.0, product)
 
-    return task
+def _product(
+    block: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, vector: Floats
+) -> RowCurvature:
+    product = np.zeros(layout.size)
+    for part in layout.parts(block):
+        _, _, information = distribution(linear_predictor(layout, part, beta), part.y)
+        along = linear_predictor(layout, RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
+        product += transpose_product(layout, part, weighted(information, part.weights) * along)
+    return RowCurvature(0.0, product)
 
 
 def weighted(values: Floats, weights: Floats | None) -> Floats:
@@ -353,34 +366,36 @@ class RootCurvature:
 
 def moments_task(layout: CoefficientLayout) -> Callable[[RowBlock], MomentSums]:
     """The task that finds the moments of all dense columns and the response, offsets taken off, in double-double."""
+    return partial(_moments, layout=layout)
 
-    def task(block: RowBlock) -> MomentSums:
-        sums = []
-        for part in layout.parts(block, PIECE_ROWS):
-            y = part.y if part.offset is None else part.y - part.offset
-            sums.append(MomentSums(*moment_sums(np.vstack([part.dense.T, y[None]]), part.weights)))
-        return sum(sums[1:], start=sums[0])
 
-    return task
+def _moments(block: RowBlock, *, layout: CoefficientLayout) -> MomentSums:
+    sums = []
+    for part in layout.parts(block, PIECE_ROWS):
+        y = part.y if part.offset is None else part.y - part.offset
+        sums.append(MomentSums(*moment_sums(np.vstack([part.dense.T, y[None]]), part.weights)))
+    return sum(sums[1:], start=sums[0])
 
 
 def root_task(
     layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
 ) -> Callable[[RowBlock], RootCurvature]:
     """As `curvature_task`, for dense columns: the root keeps the digits that X'WX squares away."""
+    return partial(_root, layout=layout, distribution=distribution, beta=beta)
 
-    def task(block: RowBlock) -> RootCurvature:
-        value, gradient, root = 0.0, np.zeros(layout.size), np.zeros((0, layout.size))
-        for part in layout.parts(block, max(2_048, 4 * layout.size)):
-            terms, score, information = distribution(linear_predictor(layout, part, beta), part.y)
-            value += weighted_sum(terms, part.weights)
-            gradient += transpose_product(layout, part, weighted(score, part.weights))
-            rows = np.column_stack((np.ones(part.rows), part.dense)) if layout.constant else part.dense
-            scaled = rows * np.sqrt(weighted(information, part.weights))[:, None]
-            root = np.asarray(np.linalg.qr(np.vstack((root, scaled)), mode="r"))
-        return RootCurvature(value, gradient, root)
 
-    return task
+def _root(
+    block: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> RootCurvature:
+    value, gradient, root = 0.0, np.zeros(layout.size), np.zeros((0, layout.size))
+    for part in layout.parts(block, max(2_048, 4 * layout.size)):
+        terms, score, information = distribution(linear_predictor(layout, part, beta), part.y)
+        value += weighted_sum(terms, part.weights)
+        gradient += transpose_product(layout, part, weighted(score, part.weights))
+        rows = np.column_stack((np.ones(part.rows), part.dense)) if layout.constant else part.dense
+        scaled = rows * np.sqrt(weighted(information, part.weights))[:, None]
+        root = np.asarray(np.linalg.qr(np.vstack((root, scaled)), mode="r"))
+    return RootCurvature(value, gradient, root)
 
 
 # Several linear predictors --------------------------------------------------------------------------------------------
@@ -395,46 +410,50 @@ def several_task(
     """
     if layout.levels:
         raise ValueError("several linear predictors take no wide factor")
+    return partial(_several, layout=layout, distribution=distribution, beta=beta, information=information)
+
+
+def _several(
+    block: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, information: bool
+) -> RowCurvature:
     k, m = layout.size, beta.shape[1]
-
-    def task(block: RowBlock) -> RowCurvature:
-        value, gradient = 0.0, np.zeros((m, k))
-        total = np.zeros((m * k, m * k))
-        for part in layout.parts(block):
-            terms, score, weights = distribution(linear_predictor(layout, part, beta), part.y)
-            value += weighted_sum(terms, part.weights)
-            score = weighted(score, part.weights)
-            gradient += transpose_products(layout, part, score)
-            if information:
-                rows, weights = _rows(layout, part), weighted(weights, part.weights)
-                for a in range(m):
-                    right = (rows[:, None, :] * weights[:, a, a:, None]).reshape(len(rows), -1)
-                    total[a * k : (a + 1) * k, a * k :] += rows.T @ right
+    value, gradient = 0.0, np.zeros((m, k))
+    total = np.zeros((m * k, m * k))
+    for part in layout.parts(block):
+        terms, score, weights = distribution(linear_predictor(layout, part, beta), part.y)
+        value += weighted_sum(terms, part.weights)
+        score = weighted(score, part.weights)
+        gradient += transpose_products(layout, part, score)
         if information:
-            total = np.triu(total) + np.triu(total, 1).T
-        return RowCurvature(value, gradient.ravel(), total if information else None)
-
-    return task
+            rows, weights = _rows(layout, part), weighted(weights, part.weights)
+            for a in range(m):
+                right = (rows[:, None, :] * weights[:, a, a:, None]).reshape(len(rows), -1)
+                total[a * k : (a + 1) * k, a * k :] += rows.T @ right
+    if information:
+        total = np.triu(total) + np.triu(total, 1).T
+    return RowCurvature(value, gradient.ravel(), total if information else None)
 
 
 def several_root_task(
     layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
 ) -> Callable[[RowBlock], RootCurvature]:
     """As `several_task`, for dense columns, with a root (m k, m k) of the information as in `root_task`."""
+    return partial(_several_root, layout=layout, distribution=distribution, beta=beta)
+
+
+def _several_root(
+    block: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> RootCurvature:
     k, m = layout.size, beta.shape[1]
-
-    def task(block: RowBlock) -> RootCurvature:
-        value, gradient, root = 0.0, np.zeros((m, k)), np.zeros((0, m * k))
-        for part in layout.parts(block, max(2_048 // m, 4 * k)):
-            terms, score, weights = distribution(linear_predictor(layout, part, beta), part.y)
-            value += weighted_sum(terms, part.weights)
-            gradient += transpose_products(layout, part, weighted(score, part.weights))
-            roots = _row_roots(weighted(weights, part.weights))
-            scaled = (roots[..., None] * _rows(layout, part)[:, None, None, :]).reshape(-1, m * k)
-            root = np.asarray(np.linalg.qr(np.vstack((root, scaled)), mode="r"))
-        return RootCurvature(value, gradient.ravel(), root)
-
-    return task
+    value, gradient, root = 0.0, np.zeros((m, k)), np.zeros((0, m * k))
+    for part in layout.parts(block, max(2_048 // m, 4 * k)):
+        terms, score, weights = distribution(linear_predictor(layout, part, beta), part.y)
+        value += weighted_sum(terms, part.weights)
+        gradient += transpose_products(layout, part, weighted(score, part.weights))
+        roots = _row_roots(weighted(weights, part.weights))
+        scaled = (roots[..., None] * _rows(layout, part)[:, None, None, :]).reshape(-1, m * k)
+        root = np.asarray(np.linalg.qr(np.vstack((root, scaled)), mode="r"))
+    return RootCurvature(value, gradient.ravel(), root)
 
 
 def _row_roots(matrices: Floats) -> Floats:
@@ -456,17 +475,19 @@ def several_product(
     layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, vector: Floats
 ) -> Callable[[RowBlock], RowCurvature]:
     """The information of m linear predictors times a vector (k, m), as the gradient (m k,) of the answer."""
+    return partial(_several_turned, layout=layout, distribution=distribution, beta=beta, vector=vector)
 
-    def task(block: RowBlock) -> RowCurvature:
-        product = np.zeros((beta.shape[1], layout.size))
-        for part in layout.parts(block):
-            _, _, information = distribution(linear_predictor(layout, part, beta), part.y)
-            along = linear_predictor(layout, RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
-            turned = np.einsum("nij,nj->ni", information, along)
-            product += transpose_products(layout, part, weighted(turned, part.weights))
-        return RowCurvature(0.0, product.ravel())
 
-    return task
+def _several_turned(
+    block: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats, vector: Floats
+) -> RowCurvature:
+    product = np.zeros((beta.shape[1], layout.size))
+    for part in layout.parts(block):
+        _, _, information = distribution(linear_predictor(layout, part, beta), part.y)
+        along = linear_predictor(layout, RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
+        turned = np.einsum("nij,nj->ni", information, along)
+        product += transpose_products(layout, part, weighted(turned, part.weights))
+    return RowCurvature(0.0, product.ravel())
 
 
 def _rows(layout: CoefficientLayout, part: RowBlock) -> Floats:

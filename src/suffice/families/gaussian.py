@@ -8,11 +8,11 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, listing
 from suffice.families.gamma_function import excess
 from suffice.families.matrices import relative, root, solve, whiten
 
-LOG_2PI = math.log(2 * math.pi)
 #: A direction counts as one without spread when its variance, among columns of unit variance, is below d times this.
 NO_SPREAD = 8 * float(np.finfo(np.float64).eps)
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_location, as_scale, as_shape
 from suffice.families.conjugate import ConjugatePrior, as_point
 from suffice.families.regression import Products
-from suffice.families.regression_distribution import LOG_2PI, PseudoRows, RegressionDistribution
+from suffice.families.regression_distribution import PseudoRows, RegressionDistribution
 from suffice.statistics import Moments, Summary
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
 from suffice.families.conjugate import as_point, tails
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
-from suffice.families.regression_distribution import LOG_2PI, variance_quantiles, weight_quantiles
+from suffice.families.regression_distribution import variance_quantiles, weight_quantiles
 from suffice.families.student import MultivariateStudentT
 
 

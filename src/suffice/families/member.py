@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, OptionError
 from suffice.families.base import Seed, as_numbers, one_name, only_column, overflow_to_inf
@@ -147,8 +148,7 @@ class FamilyMember(ABC):
         They are the derivatives of ``A(eta + t direction)`` at t = 0: cumulants, not central moments (the two differ
         from the fourth on). Without a direction, one row of cumulants for each component of T: (k, order).
         """
-        if not (isinstance(order, int) and order >= 1):
-            raise OptionError(f"order is {order!r}; expected a whole number of at least 1.")
+        whole_number(order, "order")
         size = len(self.natural_parameters())
         vectors = np.eye(size) if direction is None else as_numbers(direction, "direction")[None]
         if vectors.shape[1:] != (size,):

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
 from suffice.domain import Domain
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
 from suffice.families import gaussian
 from suffice.families.base import Seed, as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
-from suffice.families.gaussian import LOG_2PI
 from suffice.families.matrices import as_positive_definite, flat, inverse, log_determinant, root, solve, unflat, whiten
 from suffice.families.moments import SMALLEST, hidden_far_out, mean_away, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT

@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.domain import Domain
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_floats, as_numbers, as_shares, generator
 from suffice.families.conjugate import ConjugatePrior
 from suffice.families.exponential_family import answered_by
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import hidden_far_out, mean_away, read_moments, refuse_small
-from suffice.families.normals import LOG_2PI, Normals, log_density
+from suffice.families.normals import Normals, log_density
 from suffice.families.scalar import ScalarFamily, ScalarMember
 from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary

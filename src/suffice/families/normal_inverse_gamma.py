@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError
 from suffice.families.base import (
     Distribution,
@@ -61,7 +62,7 @@ class NormalInverseGamma(Distribution, ConjugatePrior):
         with np.errstate(divide="ignore", invalid="ignore"):
             log_variance = np.log(variance)
             square = 2 * self.beta_ + self.gamma_ * (self.delta_ - mean) ** 2
-            value = self._log_constant() - 0.5 * math.log(2 * math.pi) - (self.alpha_ + 1.5) * log_variance
+            value = self._log_constant() - 0.5 * LOG_2PI - (self.alpha_ + 1.5) * log_variance
             value = np.where(variance > 0, value - square / (2 * variance), -np.inf)
         return float(value) if value.ndim == 0 else value
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_location, as_scale, generator
 from suffice.families.conjugate import ConjugatePrior, as_point, tails
@@ -18,8 +19,6 @@ from suffice.families.matrices import as_dof, as_positive_definite, inverse, log
 from suffice.families.moments import read_moments
 from suffice.families.student import MultivariateStudentT, StudentT
 from suffice.statistics import Summary
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 class NormalWishart(Distribution, ConjugatePrior):

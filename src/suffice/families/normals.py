@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.engines import square_root
+from suffice.engines.square_root import LOG_2PI
 from suffice.families import gaussian
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.matrices import root
-
-LOG_2PI = gaussian.LOG_2PI
 
 
 def log_density(x: ArrayLike, mean: Floats | float, variance: Floats | float) -> Floats:

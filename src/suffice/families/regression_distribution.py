@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
 from suffice.families.conjugate import as_point, tails
@@ -18,8 +19,6 @@ from suffice.families.gamma_function import rest
 from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root
 from suffice.families.regression import LeastSquares, Products, least_squares
 from suffice.families.student import StudentT
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)

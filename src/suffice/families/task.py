@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from suffice.checks import choice
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, MergeError, OptionError
 from suffice.families.base import UNNAMED, only_variable
@@ -91,8 +92,7 @@ class FamilyProblem:
         estimate, prior = self.asked_estimate, self.asked_prior
         if estimate is None:
             return "mle" if prior is None else "mean"
-        if estimate not in ESTIMATES:
-            raise OptionError(f"estimate is {estimate!r}; expected one of {', '.join(map(repr, ESTIMATES))}.")
+        choice(estimate, "estimate", ESTIMATES)
         if (estimate == "mle") != (prior is None):
             raise OptionError(f"estimate={estimate!r} {'needs a prior=' if prior is None else 'takes no prior'}.")
         return estimate

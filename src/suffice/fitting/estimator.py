@@ -321,10 +321,10 @@ class SummaryEstimator(Estimator):
     def score(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; `y` is as in `fit`."""
         unused_target(self, y)
-        summary = self._read("compare", data, sample_weight=sample_weight, columns=columns).statistics
-        if summary.weight <= 0:
+        read = self._read("compare", data, sample_weight=sample_weight, columns=columns)
+        if read.weight <= 0:
             raise OptionError("The score of no rows is undefined: the data have no weight.")
-        return float(self.fitted_.log_likelihood(summary)) / summary.weight
+        return float(read.log_likelihood(self.fitted_)) / read.weight
 
     def _read(self, purpose: Purpose, data: object, **more: object) -> SummaryData:
         """The statistics of rows that join those learned, leave them or are compared with them."""

@@ -78,7 +78,8 @@ class Fit(Generic[F]):
     def __getstate__(self) -> dict[str, Any]:
         """Pickles and copies hold the receipt, not the problem; what was measured is measured anew where data are."""
         self._look()
-        judgement = self._judgement if self.data is None else None
+        again = self.data is not None and self.data.lasting
+        judgement = None if again else self._judgement
         return {**fields_of(self), "_judgement": judgement}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

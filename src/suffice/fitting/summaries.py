@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
@@ -52,6 +52,15 @@ class SummaryData:
         """The sum of their weights."""
         return self.statistics.weight
 
+    @property
+    def lasting(self) -> bool:
+        """Whether the fit can be measured anew from what is kept of them."""
+        return True
+
+    def log_likelihood(self, fitted: SummaryFitted) -> float:
+        """That of a fitted value: a sum over the rows."""
+        return fitted.log_likelihood(self.statistics)
+
 
 class SummaryFitted(Fitted, Protocol):
     """A fitted value that scores rows by their statistics alone."""
@@ -68,6 +77,9 @@ class SummaryTask(ABC, Generic[F]):
     """What a model of sums declares, by its options."""
 
     options: Mapping[str, Any]
+
+    #: Whether rows are the steps of sequences, of which `lengths`, `group` and `order` speak.
+    of_sequences: ClassVar[bool] = False
 
     # -- what a model says -------------------------------------------------------------------------------------------
 
@@ -150,15 +162,21 @@ def answered(
     """The statistics asked for, from one pass over an open source."""
     from suffice.sources import summarize_source
 
+    domain, notes = read_columns(source, required)
+    with rows_bar(progress) as advance:
+        summary = summarize_source(source, domain, asked(domain), progress=advance)
+    return SummaryData(summary, max(source.passes, 1), notes)
+
+
+def read_columns(source: Source, required: Mapping[Hashable, Variable | None]) -> tuple[Domain, tuple[str, ...]]:
+    """What the columns of an open source hold, and what there is to say about them."""
     domain = resolved_domain(source, required)
     widened = [name for name in source.integer_columns if required.get(name, domain[name]) is None]
     notes: tuple[str, ...] = (_WIDENED.format(listing([n for n in required if n in widened])),) if widened else ()
     if not source.weighted and len(source.columns) > len(required):
         unread = [name for name in source.columns if name not in required and _may_count(name)]
         notes += tuple(_UNREAD_COUNTS.format(name) for name in unread)
-    with rows_bar(progress) as advance:
-        summary = summarize_source(source, domain, asked(domain), progress=advance)
-    return SummaryData(summary, max(source.passes, 1), notes)
+    return domain, notes
 
 
 def _may_count(column: Hashable) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from suffice.domain import declare
@@ -22,6 +22,9 @@ def summarize(
     *,
     columns: object = None,
     states: Mapping[Any, Any] | None = None,
+    lengths: object = None,
+    group: Hashable | None = None,
+    order: Hashable | None = None,
 ) -> Summary:
     """The statistics that a model asks for, or those named, from one pass over the data.
 
@@ -33,6 +36,9 @@ def summarize(
         sample_weight: one weight a row, or the name of the column that holds it.
         columns: names for the columns of an array, or the columns to read.
         states: declared states by column (or "real" or "count"), where statistics are named; a model has its own.
+        lengths: steps of each sequence, for a model of sequences, as its `fit` takes them.
+        group: column that tells the sequences of a table apart.
+        order: column that orders the steps of each sequence.
 
     >>> from suffice.statistics import Counts
     >>> summary = summarize(Counts(("x",)), {"x": ["a", "b", "a"]})
@@ -48,9 +54,20 @@ def summarize(
         )
     if isinstance(data, Summary):
         raise DataError("The data are a Summary already. Fit it, or add it to others.")
+    given_form = {"lengths": lengths, "group": group, "order": order}
+    form = {name: value for name, value in given_form.items() if value is not None}
     if isinstance(questions, SummaryEstimator):
-        given = Inputs(data, {"sample_weight": sample_weight, "columns": columns})
-        return questions._task().read(given, None, "fit").statistics
+        task = questions._task()
+        beside = {"sample_weight": sample_weight, "columns": columns}
+        if form:
+            if not task.of_sequences:
+                raise _no_sequences(f"a {type(questions).__name__}", form)
+            from suffice.sources.sequences import SequenceForm
+
+            beside["form"] = SequenceForm(**form, columns=columns)  # type: ignore[arg-type]
+        return task.read(Inputs(data, beside), None, "join").statistics
+    if form:
+        raise _no_sequences("a statistic", form)
     asked = (questions,) if isinstance(questions, Statistic) else tuple(questions)
     if isinstance(questions, str) or not all(isinstance(question, Statistic) for question in asked):
         raise OptionError(
@@ -61,3 +78,8 @@ def summarize(
     required = {name: declare(name, declared[name]) if name in declared else None for name in names}
     source = open_source(data, columns=columns, sample_weight=sample_weight)
     return answered(source, required, lambda domain: asked).statistics
+
+
+def _no_sequences(what: str, form: Mapping[str, object]) -> OptionError:
+    given = " and ".join(f"{name}=" for name in form)
+    return OptionError(f"{given} tells sequences and their steps apart; {what} speaks of rows. Leave it out.")

@@ -70,9 +70,9 @@ class CliqueBeliefs:
         ]
 
 
-def numpy_seconds(layout: TreeLayout, lanes: int = 1) -> float:
+def numpy_seconds(layout: TreeLayout, batch: int = 1) -> float:
     """Estimated time of one calibration on the NumPy path."""
-    return _EDGE * (1 + len(layout.edges)) + _TOUCH * lanes * (layout.touches + layout.cells)
+    return _EDGE * (1 + len(layout.edges)) + _TOUCH * batch * (layout.touches + layout.cells)
 
 
 def calibrate(potentials: Potentials, likelihoods: Likelihoods) -> CliqueBeliefs:

@@ -1,6 +1,6 @@
 """Many cases on one junction tree: log Z of each, marginals of each, and weighted sums of the beliefs of all.
 
-Cases lie side by side in lanes, so that one pass over the tree serves many. Sums are formed in blocks of cases that do
+Cases lie side by side in batch, so that one pass over the tree serves many. Sums are formed in blocks of cases that do
 not depend on the number of threads, and the blocks are added in double-double.
 """
 
@@ -32,7 +32,7 @@ from suffice.kernels.junction_tree_numpy import (
 from suffice.kernels.junction_tree_potentials import Potentials
 from suffice.kernels.junction_tree_program import Program, Wiring, program_for
 
-_LANES = ((2048, 32), (32768, 16))  # Compiled path: cells of a tree up to which so many cases go side by side.
+_BATCHES = ((2048, 32), (32768, 16))  # Compiled path: cells of a tree up to which so many cases go side by side.
 _NUMPY_NUMBERS = 1 << 18  # Numbers in the tables of one block of the NumPy path.
 _BLOCK_SECONDS = 4e-3  # Time of a block of the compiled path, and the least number of cases in it.
 _LEAST_BLOCK = 64
@@ -202,15 +202,17 @@ class _Work:
         from suffice.kernels.threads import run
 
         layout, cases = self.potentials.layout, self.cases
-        lanes = next((lanes for cells, lanes in _LANES if layout.cells <= cells), 1)
+        batch = next((batch for cells, batch in _BATCHES if layout.cells <= cells), 1)
         singles = tuple((variable,) for variable in cases.variables)
-        wiring = Wiring(lanes, (*cases.scopes, *singles), self.outputs, coded=len(singles), separate=True)
+        wiring = Wiring(batch, (*cases.scopes, *singles), self.outputs, coded=len(singles), separate=True)
         program = program_for(layout, wiring)
         seconds = 2e-6 + 4e-10 * layout.touches
-        size = lanes * math.ceil(max(_BLOCK_SECONDS / seconds, _LEAST_BLOCK) / lanes)
+        size = batch * math.ceil(max(_BLOCK_SECONDS / seconds, _LEAST_BLOCK) / batch)
         blocks = range(0, len(cases), size)
         threads = min(threads, max(1, len(blocks)))
-        missing = -len(cases) % lanes  # The last group repeats the last case in the lanes that are left over.
+        missing = (
+            -len(cases) % batch
+        )  # The last group repeats the last case in the places of the batch that are left over.
         table = (
             np.pad(cases.codes, ((0, 0), (0, missing)), "edge"),
             np.pad(cases.values, ((0, missing), (0, 0)), "edge"),
@@ -235,7 +237,7 @@ class _Worker:
         self.buffer = np.empty(program.length)
         for origin, start, size in zip(program.origins, layout.starts, layout.sizes, strict=False):
             self.buffer[origin : origin + size] = work.potentials.psi[start : start + size]
-        self.sums = np.zeros((len(work.answers.sums), program.lanes))
+        self.sums = np.zeros((len(work.answers.sums), program.batch))
         self.total = np.zeros((2, len(work.answers.sums)))
         weights = np.zeros(0) if work.weights is None else np.where(work.cases.lost, 0.0, work.weights)
         self.answers = (work.answers.log_z, work.answers.marginals, weights, self.sums.ravel())
@@ -250,7 +252,7 @@ class _Worker:
             program.numbers, program.offsets, self.buffer, floors, rows, self.table, (start, stop), self.answers, ENOUGH
         )
         self.total[0], error = two_sum(
-            self.total[0], self.sums.sum(axis=1) if self.program.lanes > 1 else self.sums[:, 0]
+            self.total[0], self.sums.sum(axis=1) if self.program.batch > 1 else self.sums[:, 0]
         )
         self.total[1] += error
 

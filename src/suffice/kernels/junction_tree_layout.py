@@ -1,7 +1,7 @@
 """Where the tables of a junction tree lie in memory, and how a table and a part of its variables meet.
 
-Variables are numbered from 0; all tables are in C order, one after another in a flat float64 buffer. With `lanes` cases
-side by side, the lane is the last and fastest axis of every table.
+Variables are numbered from 0; all tables are in C order, one after another in a flat float64 buffer. With `batch` cases
+side by side, the case is the last and fastest axis of every table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def other_axes(clique: Sequence[int], scope: Sequence[int]) -> tuple[int, ...]:
 
 @record(frozen=True)
 class Edge:
-    """How the tables at the ends of an edge, each with lanes as its last axis, meet their separator.
+    """How the tables at the ends of an edge, each with the batch as its last axis, meet their separator.
 
     child_axes and parent_axes are summed out. The separator, in the order of the child, is seen by the child with
     child_index, and by the parent with axes in parent_order and then parent_index; back_order undoes parent_order.
@@ -68,9 +68,9 @@ class Edge:
         below, above = cliques[child], cliques[parent]
         order, index = alignment(separator, above)
         back = sorted(range(len(order)), key=order.__getitem__)
-        lane = len(separator)
+        item = len(separator)
         axes = other_axes(below, separator), other_axes(above, separator)
-        return cls(child, parent, *axes, alignment(separator, below)[1], (*order, lane), index, (*back, lane))
+        return cls(child, parent, *axes, alignment(separator, below)[1], (*order, item), index, (*back, item))
 
 
 @record(frozen=True, eq=False)
@@ -190,16 +190,16 @@ class TreeLayout:
         """Cliques without a parent."""
         return tuple(clique for clique, parent in enumerate(self.parents) if parent < 0)
 
-    def meeting(self, clique: int, scope: Scope, lanes: int) -> Meeting:
+    def meeting(self, clique: int, scope: Scope, batch: int) -> Meeting:
         """How a clique and a part of its variables meet; made once."""
-        key = (clique, scope, lanes)
+        key = (clique, scope, batch)
         meeting = self._meetings.get(key)
         if meeting is None:
             axis_of = {variable: axis for axis, variable in enumerate(self.cliques[clique])}
             axes = tuple([axis_of[variable] for variable in scope])
             # Tables of the same form meet alike, within a tree and from tree to tree.
-            way = meet if self.sizes[clique] * lanes <= _SMALL else meet.__wrapped__
-            meeting = self._meetings[key] = way(self.shapes[clique], axes, lanes)
+            way = meet if self.sizes[clique] * batch <= _SMALL else meet.__wrapped__
+            meeting = self._meetings[key] = way(self.shapes[clique], axes, batch)
         return meeting
 
     @cached_property
@@ -253,7 +253,7 @@ class Meeting:
 
     T is cut into runs of `length` cells. Run r meets the cells offsets[r], offsets[r] + 1, ... of a table W if
     `inside`, and the single cell offsets[r] if not. W is S itself, or S widened by variables of C; then run q of
-    `fold_length` cells of W meets the cells of S from fold_offsets[q]. A cell counts as `lanes` numbers.
+    `fold_length` cells of W meets the cells of S from fold_offsets[q]. A cell counts as `batch` numbers.
     """
 
     length: int
@@ -269,26 +269,26 @@ class Meeting:
 
 
 @lru_cache(maxsize=1024)
-def meet(shape: tuple[int, ...], scope: Scope, lanes: int = 1) -> Meeting:
+def meet(shape: tuple[int, ...], scope: Scope, batch: int = 1) -> Meeting:
     """Choose the cheapest way for a table of this shape and one of some of its axes, in any order, to meet."""
     clique = tuple(range(len(shape)))
-    cells = math.prod(shape) * lanes
+    cells = math.prod(shape) * batch
     held = frozenset(scope)
     best, wide, length, inside = math.inf, scope, 1, True
     for widened in range(len(clique) + 1):
         trial = tuple([axis for axis in clique if axis in held or axis >= len(clique) - widened])
-        run, within = _last_run(shape, trial, lanes)
-        fold = 0.0 if trial == scope else _MAP * _size(shape, trial) * max(1.0, lanes / 8)
+        run, within = _last_run(shape, trial, batch)
+        fold = 0.0 if trial == scope else _MAP * _size(shape, trial) * max(1.0, batch / 8)
         cost = cells * _CELL + cells / run * _RUN + fold
         if cost < best:
             best, wide, length, inside = cost, trial, run, within
-    if cells * (_MAP if lanes == 1 else _CELL + _RUN / lanes) < best:  # Cell by cell, straight to S.
-        wide, length, inside = scope, lanes, True
-    offsets = _run_offsets(shape, clique, wide, length, lanes)
+    if cells * (_MAP if batch == 1 else _CELL + _RUN / batch) < best:  # Cell by cell, straight to S.
+        wide, length, inside = scope, batch, True
+    offsets = _run_offsets(shape, clique, wide, length, batch)
     if wide == scope:
         return Meeting(length, offsets, inside, 0, np.zeros(0, np.uint32))
-    fold_length = lanes * _size(shape, _common_tail(wide, scope))
-    return Meeting(length, offsets, inside, fold_length, _run_offsets(shape, wide, scope, fold_length, lanes))
+    fold_length = batch * _size(shape, _common_tail(wide, scope))
+    return Meeting(length, offsets, inside, fold_length, _run_offsets(shape, wide, scope, fold_length, batch))
 
 
 def _size(shape: tuple[int, ...], axes: Scope) -> int:
@@ -296,14 +296,14 @@ def _size(shape: tuple[int, ...], axes: Scope) -> int:
     return math.prod([shape[axis] for axis in axes])
 
 
-def _last_run(shape: tuple[int, ...], scope: Scope, lanes: int) -> tuple[int, bool]:
+def _last_run(shape: tuple[int, ...], scope: Scope, batch: int) -> tuple[int, bool]:
     """Length of the last run of cells that lie all side by side in scope, or all outside of it, and which of the two.
 
     scope: axes, in their order.
     """
     held = frozenset(scope)
-    inside = lanes > 1 or len(shape) - 1 in held
-    length = lanes
+    inside = batch > 1 or len(shape) - 1 in held
+    length = batch
     for axis in range(len(shape) - 1, -1, -1):
         if (axis in held) != inside:
             break
@@ -319,15 +319,15 @@ def _common_tail(first: Scope, second: Scope) -> Scope:
     return first[len(first) - count :]
 
 
-def _run_offsets(shape: tuple[int, ...], clique: Scope, scope: Scope, length: int, lanes: int) -> NDArray[np.uint32]:
+def _run_offsets(shape: tuple[int, ...], clique: Scope, scope: Scope, length: int, batch: int) -> NDArray[np.uint32]:
     """Where in a table over scope each run of a table over clique begins; both are axes, and scope lies in clique."""
     strides = {}
-    step = lanes
+    step = batch
     for variable in reversed(scope):
         strides[variable] = step
         step *= shape[variable]
     offsets = np.zeros(1, np.int64)
-    left = _size(shape, clique) * lanes
+    left = _size(shape, clique) * batch
     for variable in clique:
         if left == length:
             break

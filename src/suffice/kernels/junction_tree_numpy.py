@@ -1,6 +1,6 @@
 """Messages of the junction tree in NumPy: for small work, for tables of extreme range, and for the best assignment.
 
-Tables have one axis for each variable of their clique and a last axis for the lanes: cases that are solved side by
+Tables have one axis for each variable of their clique and a last axis for the batch: cases that are solved side by
 side. The passes are the same in three algebras: products and sums of scaled numbers, sums and log-sum-exp of
 logarithms, sums and maxima of logarithms.
 """
@@ -52,15 +52,15 @@ class Algebra(Protocol):
 
 
 class Linear:
-    """Products and sums; messages are scaled by powers of two in each lane where they need it.
+    """Products and sums; messages are scaled by powers of two in each case where they need it.
 
-    log_z (lanes,); floors (cliques, lanes): lower bounds of the non-zero products in each clique.
+    log_z (batch,); floors (cliques, batch): lower bounds of the non-zero products in each clique.
     """
 
-    def __init__(self, layout: TreeLayout, lanes: int, floors: Floats) -> None:
-        self.floors = np.repeat(floors[:, None], lanes, axis=1)
+    def __init__(self, layout: TreeLayout, batch: int, floors: Floats) -> None:
+        self.floors = np.repeat(floors[:, None], batch, axis=1)
         self.powers: dict[int, NDArray[np.int32]] = {}
-        self.log_z = np.zeros(lanes)
+        self.log_z = np.zeros(batch)
         self._enough = layout.unscaled
 
     def reduce(self, table: Floats, axes: tuple[int, ...]) -> Floats:
@@ -72,7 +72,7 @@ class Linear:
         np.multiply(table, message, out=table)
 
     def settle(self, message: Floats, clique: int, parent: int) -> Floats:
-        """Scale by powers of two, which is exact, so that the largest number of each lane lies in [0.5, 1)."""
+        """Scale by powers of two, which is exact, so that the largest number of each case lies in [0.5, 1)."""
         rows = message.reshape(-1, message.shape[-1])
         most, least = np.maximum.reduce(rows), np.minimum.reduce(rows)
         if np.maximum.reduce(most) <= 1.0 and np.minimum.reduce(least) >= self._enough[parent]:
@@ -98,7 +98,7 @@ class Linear:
         return np.asarray(np.ldexp(ratio, -self.powers[clique]))
 
     def finish(self, table: Floats) -> None:
-        """Divide by the sum of each lane."""
+        """Divide by the sum of each case."""
         total = np.add.reduce(table.reshape(-1, table.shape[-1]))
         with np.errstate(divide="ignore"):
             self.log_z += np.log(total)
@@ -106,11 +106,11 @@ class Linear:
 
 
 class Logarithmic:
-    """Sums and log-sum-exp of logarithms, or maxima; nothing is lost, whatever the range. log_z (lanes,)."""
+    """Sums and log-sum-exp of logarithms, or maxima; nothing is lost, whatever the range. log_z (batch,)."""
 
-    def __init__(self, lanes: int, *, maximum: bool = False) -> None:
+    def __init__(self, batch: int, *, maximum: bool = False) -> None:
         self.maximum = maximum
-        self.log_z = np.zeros(lanes)
+        self.log_z = np.zeros(batch)
 
     def reduce(self, table: Floats, axes: tuple[int, ...]) -> Floats:
         """Log-sum-exp or maximum over axes."""
@@ -134,7 +134,7 @@ class Logarithmic:
         return np.subtract(new, old, out=np.full_like(new, -np.inf), where=old > -np.inf)
 
     def finish(self, table: Floats) -> None:
-        """Subtract the total of each lane."""
+        """Subtract the total of each case."""
         total = self.reduce(table, tuple(range(table.ndim - 1)))
         self.log_z += total
         np.subtract(table, np.where(np.isfinite(total), total, 0.0), out=table)
@@ -160,28 +160,28 @@ def distribute(layout: TreeLayout, tables: Sequence[Floats], messages: Sequence[
         algebra.absorb(tables[edge.child], algebra.ratio(new, old, edge.child)[edge.child_index])
 
 
-def clique_tables(layout: TreeLayout, flat: Floats, lanes: int) -> list[Floats]:
-    """View a flat buffer (cells times lanes) as the tables of all cliques."""
+def clique_tables(layout: TreeLayout, flat: Floats, batch: int) -> list[Floats]:
+    """View a flat buffer (cells times batch) as the tables of all cliques."""
     return [
-        flat[start * lanes : end * lanes].reshape((*shape, lanes))
+        flat[start * batch : end * batch].reshape((*shape, batch))
         for start, end, shape in zip(layout.starts[:-1], layout.starts[1:], layout.shapes, strict=True)
     ]
 
 
 def best_states(layout: TreeLayout, tables: Sequence[Floats]) -> NDArray[np.int64]:
-    """Read the best assignment of each lane (lanes, variables) off the tables that a maximising `collect` has left.
+    """Read the best assignment of each case (batch, variables) off the tables that a maximising `collect` has left.
 
     From the roots down, each clique takes its best cell given what its parent has taken. Of cells that are equal up to
     rounding the first one wins, in the order of the numbers of the variables.
     """
-    lanes = tables[0].shape[-1] if tables else 1
-    states = np.full((lanes, len(layout.cards)), -1, np.int64)
+    batch = tables[0].shape[-1] if tables else 1
+    states = np.full((batch, len(layout.cards)), -1, np.int64)
     for clique in reversed(layout.order):
         variables, known = layout.cliques[clique], layout.separators[clique]
         free = tuple(sorted(set(variables) - set(known)))
         axes = [variables.index(variable) for variable in (*known, *free)]
         table = np.transpose(tables[clique], (len(variables), *axes))
-        rows = table[(np.arange(lanes), *(states[:, variable] for variable in known))].reshape(lanes, -1)
+        rows = table[(np.arange(batch), *(states[:, variable] for variable in known))].reshape(batch, -1)
         best = rows.max(axis=1, keepdims=True)
         slack = _TIE * np.maximum(np.abs(np.where(np.isfinite(best), best, 0.0)), 1.0)
         cells = np.argmax(rows >= best - slack, axis=1)

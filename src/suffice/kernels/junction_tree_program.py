@@ -29,7 +29,7 @@ class Wiring:
     apart from beliefs, so that a buffer serves again.
     """
 
-    lanes: int
+    batch: int
     inputs: tuple[Scope, ...] = ()
     outputs: tuple[Scope, ...] = ()
     coded: int = 0
@@ -49,28 +49,28 @@ class Program:
     def __init__(self, layout: TreeLayout, wiring: Wiring) -> None:
         self.layout = layout
         self.derived: dict[str, Any] = {}
-        self.lanes = lanes = wiring.lanes
+        self.batch = batch = wiring.batch
         self.length = 0
         self._pieces: list[NDArray[np.uint32]] = []
         self._places: dict[bytes, int] = {}
         self._filled = 0
         self._wide = 1
-        self.starts = [self._take(size * lanes) for size in layout.sizes]
+        self.starts = [self._take(size * batch) for size in layout.sizes]
         self.cells = self.length
         self.origins = [self._take(size) for size in layout.sizes] if wiring.separate else self.starts
         messages = [
             number for clique in layout.order if layout.parents[clique] >= 0 for number in self._message(clique)
         ]
-        self.inputs = self._take(sum(map(layout.size, wiring.inputs)) * lanes)
-        self.outputs = self._take(sum(map(layout.size, wiring.outputs)) * lanes)
+        self.inputs = self._take(sum(map(layout.size, wiring.inputs)) * batch)
+        self.outputs = self._take(sum(map(layout.size, wiring.outputs)) * batch)
         self.entries = self._rows(wiring.inputs, self.inputs)
         self.exits = self._rows(wiring.outputs, self.outputs)
         for column, row in enumerate(self.entries[len(wiring.inputs) - wiring.coded :]):
             row[3:5] = column, 1
         count = len(layout.cliques)
-        scratch, fresh = self._take(self._wide), self._take(max(layout.separator_sizes, default=1) * lanes)
-        floors, powers, origins = self._take(count), self._take(count * lanes), self._take(count)
-        self.logs = self._take(lanes)
+        scratch, fresh = self._take(self._wide), self._take(max(layout.separator_sizes, default=1) * batch)
+        floors, powers, origins = self._take(count), self._take(count * batch), self._take(count)
+        self.logs = self._take(batch)
         self.scratch, self.fresh = scratch, fresh
         self.messages = np.array(messages, np.uint64).reshape(-1, _MESSAGE)
         self.numbers = self._numbers((scratch, fresh, floors, powers, origins, self.logs), messages)
@@ -83,7 +83,7 @@ class Program:
         roots_at = _HEADER + len(tables)
         messages_at = roots_at + len(roots)
         counts = (len(layout.cliques), _HEADER, len(roots), roots_at, len(messages) // _MESSAGE, messages_at)
-        return np.array([self.lanes, *counts, *places, *tables, *roots, *messages], np.uint64)
+        return np.array([self.batch, *counts, *places, *tables, *roots, *messages], np.uint64)
 
     def _take(self, count: int) -> int:
         """Reserve numbers in the buffer, from the beginning of a cache line on."""
@@ -94,7 +94,7 @@ class Program:
     def _message(self, clique: int) -> list[int]:
         layout = self.layout
         parent, separator = layout.parents[clique], layout.separators[clique]
-        size = layout.separator_sizes[clique] * self.lanes
+        size = layout.separator_sizes[clique] * self.batch
         sides = (*self._side(clique, separator), *self._side(parent, separator))
         unscaled = int(np.float64(layout.unscaled[parent]).view(np.uint64))
         return [self._take(size), size, clique, parent, unscaled, *sides]
@@ -105,12 +105,12 @@ class Program:
         column = 0
         for row, scope in zip(rows, scopes, strict=True):
             clique, size = self.layout.home(scope), self.layout.size(scope)
-            row[:] = [clique, start + column * self.lanes, size, column, 0, *self._side(clique, scope)]
+            row[:] = [clique, start + column * self.batch, size, column, 0, *self._side(clique, scope)]
             column += size
         return rows
 
     def _side(self, clique: int, scope: Scope) -> list[int]:
-        way = self.layout.meeting(clique, scope, self.lanes)
+        way = self.layout.meeting(clique, scope, self.batch)
         self._wide = max(self._wide, way.wide)
         runs = [len(way.offsets), way.length, self._place(way.offsets), int(way.inside)]
         folds = [len(way.fold_offsets), way.fold_length, self._place(way.fold_offsets)]

@@ -70,26 +70,26 @@ class Tangents:
         return self._spread(direction[:, None])[:, 0]
 
     def products(self, directions: Floats) -> Floats:
-        """The covariance of all cells times directions (numbers, lanes); returns (numbers, lanes)."""
-        lanes = directions.shape[1]
-        if use_compiled(KERNEL, lanes * numpy_seconds(self.layout)):
+        """The covariance of all cells times directions (numbers, batch); returns (numbers, batch)."""
+        batch = directions.shape[1]
+        if use_compiled(KERNEL, batch * numpy_seconds(self.layout)):
             products = np.empty_like(directions)
-            for lane in range(lanes):
-                products[:, lane] = self._compiled(directions[:, lane])
+            for item in range(batch):
+                products[:, item] = self._compiled(directions[:, item])
             return products
         width = max(1, _SPREAD // max(self.layout.cells, 1))
-        parts = [self._spread(directions[:, start : start + width]) for start in range(0, lanes, width)]
+        parts = [self._spread(directions[:, start : start + width]) for start in range(0, batch, width)]
         return np.concatenate([np.zeros((len(directions), 0)), *parts], axis=1)
 
     def _spread(self, directions: Floats) -> Floats:
-        """The NumPy path, lanes side by side."""
+        """The NumPy path, directions side by side."""
         layout, beliefs, moments = self.layout, self.tables, self.moments
-        lanes = directions.shape[1]
-        tables = clique_tables(layout, np.zeros(layout.cells * lanes), lanes)
+        batch = directions.shape[1]
+        tables = clique_tables(layout, np.zeros(layout.cells * batch), batch)
         for scope, home, start, end in zip(
             moments.scopes, moments.homes, moments.ends[:-1], moments.ends[1:], strict=True
         ):
-            part = directions[start:end].reshape((*layout.shape(scope), lanes))
+            part = directions[start:end].reshape((*layout.shape(scope), batch))
             tables[home] += aligned(part, scope, layout.cliques[home])
         messages = []
         for edge, share in zip(layout.edges, self.shares, strict=True):
@@ -103,10 +103,10 @@ class Tangents:
             new = np.add.reduce(beliefs[edge.parent] * tables[edge.parent], axis=edge.parent_axes)
             tables[edge.child] += (new.transpose(edge.back_order) * share - message)[edge.child_index]
         margins = [
-            project(beliefs[home] * tables[home], layout.cliques[home], scope).reshape(-1, lanes)
+            project(beliefs[home] * tables[home], layout.cliques[home], scope).reshape(-1, batch)
             for scope, home in zip(moments.scopes, moments.homes, strict=True)
         ]
-        return np.concatenate([np.zeros((0, lanes)), *margins])
+        return np.concatenate([np.zeros((0, batch)), *margins])
 
     def _compiled(self, direction: Floats) -> Floats:
         from suffice.kernels.compiled import junction_tree_tangents as loops

@@ -146,6 +146,13 @@ def variable_of(name: Hashable, type_: pa.DataType) -> Variable:
     return Variable(name, "real" if kind_of(name, type_) == "real" else "discrete")
 
 
+def is_number(type_: pa.DataType) -> bool:
+    """Whether an Arrow type is one of numbers or truth values."""
+    from pyarrow import types
+
+    return types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_) or types.is_decimal(type_)
+
+
 def category(name: Hashable, labels: list[Any]) -> Variable:
     """A categorical variable; a missing value among the categories is left out, a repeated one kept once."""
     if set(map(type, labels)) == {str} and len(set(labels)) == len(labels):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from suffice.sources.columns import Codes, Column
 from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
 from suffice.sources.mapped import Columns, mapped_columns, write_columns
 from suffice.sources.reduction import add_in_order
-from suffice.sources.scratch import Scratch
+from suffice.sources.scratch import Scratch, free_memory
 
 #: Rows of a batch: enough to pay for a task, few enough that a batch of 40 columns of codes stays near the cache.
 BATCH_ROWS = 262_144
@@ -51,7 +51,7 @@ class Batch:
     read once they are the states seen so far. `complete` says that no code is a missing value; where it is false, that
     is not known yet. Where rows are the steps of sequences, whole ones one after the other, `offsets` (sequences + 1,)
     says where each begins, and the end; `raw` holds columns that are not to be coded, as Arrow arrays. `numbers`
-    (rows,) are the numbers of the rows where they do not count up from `start`.
+    (rows,) are the numbers of the rows where they do not count up from `start`. `note` says where they were read from.
     """
 
     domain: Domain
@@ -66,10 +66,20 @@ class Batch:
     offsets: Ints | None = None
     raw: Mapping[Hashable, Any] = field(default_factory=dict)
     numbers: Ints | None = None
+    note: str = ""
 
     def number(self, row: int) -> int:
         """The number that a row of this batch has in the table, for messages."""
         return self.start + row if self.numbers is None else int(self.numbers[row])
+
+    def part(self, rows: slice) -> Batch:
+        """Some rows of a table, which are no sequences."""
+        if rows.start == 0 and rows.stop >= self.rows:
+            return self
+        codes, reals = np.ascontiguousarray(self.codes[:, rows]), np.ascontiguousarray(self.reals[:, rows])
+        weights = None if self.weights is None else self.weights[rows]
+        first, count = self.start + rows.start, len(range(self.rows)[rows])
+        return Batch(self.domain, self.discrete, codes, self.real, reals, weights, count, first, self.complete)
 
     @classmethod
     def empty(cls, domain: Domain) -> Batch:
@@ -118,6 +128,8 @@ class Source(ABC):
     unordered: str = ""
     #: Whether the rows can be read only once.
     one_pass = False
+    #: Where the rows are: in the memory of this process, where it reads them again and again, or on other machines.
+    residence: ClassVar[Literal["memory", "read", "elsewhere"]] = "read"
 
     def __init__(self, columns: Iterable[Hashable]) -> None:
         """Keep the names; they must differ."""
@@ -153,6 +165,10 @@ class Source(ABC):
     @abstractmethod
     def _infer(self, name: Hashable) -> Variable:
         """The variable that a column holds, by its type."""
+
+    def holds_numbers(self, name: Hashable) -> bool:
+        """Whether the type of a column says that it holds numbers or truth values; else its values may still."""
+        return self._infer(name).kind == "real"
 
     @abstractmethod
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
@@ -295,7 +311,12 @@ class Source(ABC):
             return self._shards(settled, layout, threads, limit, scratch)
 
         again = not (self.unordered or self.one_pass or layout.keys)
-        return HeldLocal(work, settled, shards, scratch, limit, again=again, threads=threads, progress=progress)
+        room = self._default_limit() if limit is None else limit
+        return HeldLocal(work, settled, shards, scratch, room, again=again, threads=threads, progress=progress)
+
+    def _default_limit(self) -> int | None:
+        """Most bytes of prepared shards in memory where nobody has set a limit; None where all stay there."""
+        return free_memory() // 2
 
     def map(
         self,

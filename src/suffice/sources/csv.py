@@ -27,7 +27,7 @@ from suffice.sources import base
 from suffice.sources.arrow import ArrowColumn
 from suffice.sources.base import Answer, Batch, Progress
 from suffice.sources.columns import Coded
-from suffice.sources.files import reading
+from suffice.sources.files import opened, reading
 from suffice.sources.stream import Chunk, StreamSource
 from suffice.sources.texts import (
     MISFIT,
@@ -86,6 +86,10 @@ class CsvSource(StreamSource):
         """Of columns that hold numbers to the end."""
         self._resolve_types(names)
         return super()._integer_columns([name for name in names if self._types[name] == "number"])
+
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the fields that have been looked at."""
+        return self._type(name) in ("whole", "truth", "number", "empty")
 
     def _infer(self, name: Hashable) -> Variable:
         return Variable(name, "real" if self._type(name) in ("number", "empty") else "discrete")
@@ -214,7 +218,7 @@ def _open(path: str, types: Mapping[Hashable, Any] | None) -> Any:
         strings_can_be_null=False,
     )
     return csv.open_csv(
-        path,
+        opened(path),
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=options,

@@ -58,6 +58,10 @@ class DaskSource(PartitionedSource):
         """Keep the frame."""
         super().__init__(frame, frame.columns.tolist())
 
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the type of pandas."""
+        return getattr(self._frame._meta[name].dtype, "kind", "O") in "biuf"
+
     def _infer(self, name: Hashable) -> Variable:
         meta = self._frame._meta[name]
         if str(meta.dtype) == "category" and not self._frame[name].cat.known:

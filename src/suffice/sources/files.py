@@ -6,11 +6,15 @@ import glob
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
-from suffice.errors import DataError, listing
+from suffice.errors import DataError, listing, require
 
 #: Endings that are read, by format.
 ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz")}
+_KNOWN = " or ".join(ending for endings in ENDINGS.values() for ending in endings)
 
 
 def format_of(path: str) -> str | None:
@@ -39,13 +43,48 @@ def find_files(given: Iterable[str | Path]) -> tuple[str, list[str]]:
     return format_, files
 
 
+def is_remote(path: str) -> bool:
+    """Whether a path names a file system of its own, as ``s3://bucket/rows.parquet`` does."""
+    return "://" in path and not path.startswith("file://")
+
+
+def opened(path: str) -> Any:
+    """What a reader takes: the path of a file of this machine, or an open file of another file system."""
+    if not is_remote(path):
+        return path
+    fsspec = require("fsspec", extra="remote", purpose=f"Reading {path!r}")
+    return fsspec.open(path, "rb", compression="infer").open()
+
+
+def _expand_remote(path: str) -> list[str]:
+    """The files of a URL, of a pattern or of a folder there."""
+    fsspec = require("fsspec", extra="remote", purpose=f"Reading {path!r}")
+    try:
+        system, inner = fsspec.core.url_to_fs(path)
+    except (ImportError, ValueError) as error:
+        raise DataError(f"Cannot open {path!r}: {error}") from error
+    if glob.has_magic(inner):
+        files = system.glob(inner)
+    elif system.isdir(inner):
+        files = [file for file in system.ls(inner, detail=False) if format_of(file)]
+    else:
+        files = [inner] if system.exists(inner) else []
+    if not files:
+        raise DataError(f"There is no file {path!r} that ends in {_KNOWN}. Check the path and what may be read there.")
+    return sorted(system.unstrip_protocol(file) for file in files)
+
+
 def _expand(path: str) -> list[str]:
+    if is_remote(path):
+        files = _expand_remote(path)
+        _check_endings(files)
+        return files
+    path = url2pathname(urlparse(path).path) if path.startswith("file://") else path
     folder = Path(path)
-    known = " or ".join(ending for endings in ENDINGS.values() for ending in endings)
     if folder.is_dir():
         files = sorted(str(file) for file in folder.iterdir() if format_of(file.name) and file.name[0] not in "._")
         if not files:
-            raise DataError(f"The folder {path!r} holds no file that ends in {known}.")
+            raise DataError(f"The folder {path!r} holds no file that ends in {_KNOWN}.")
         return files
     if folder.is_file():
         files = [path]
@@ -55,10 +94,14 @@ def _expand(path: str) -> list[str]:
             raise DataError(f"No file matches {path!r}. Check the pattern and the folder it is read from.")
     else:
         raise DataError(f"There is no file {path!r}. Check the path and the folder it is read from.")
+    _check_endings(files)
+    return files
+
+
+def _check_endings(files: Sequence[str]) -> None:
     odd = [file for file in files if format_of(file) is None]
     if odd:
-        raise DataError(f"Cannot tell the format of {odd[0]!r} by its ending; expected {known}.")
-    return files
+        raise DataError(f"Cannot tell the format of {odd[0]!r} by its ending; expected {_KNOWN}.")
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from suffice.domain import as_python, sort_states, state_key
 from suffice.errors import DataError
 from suffice.sources.columns import Coded, Column
 
+#: Arrow types that NumPy sorts as they are.
+_PLAIN = ("int", "uint", "float", "double", "timestamp", "date32")
 NO_SEQUENCES = "There are no sequences: the table has no rows."
 
 
@@ -102,9 +104,27 @@ def _ranks(column: Column) -> NDArray[Any]:
         table[sorted_] = np.arange(len(sorted_))
         ranks = table[coded.indices]
     if missing.any():
-        row = column.start + int(np.argmax(missing))
-        raise DataError(f"The order column {column.name!r} has a missing value (row {row}); every step has a place.")
+        raise _no_place(column, column.start + int(np.argmax(missing)))
     return ranks
+
+
+def order_values(column: Column, start: int = 0) -> NDArray[Any]:
+    """The values of a column that orders steps, as plain as they can be; each row must have one."""
+    array = getattr(column, "array", None)
+    if array is not None and array.null_count == 0 and str(array.type).startswith(_PLAIN):
+        values: NDArray[Any] = column.arrow().to_numpy(zero_copy_only=False)
+    else:
+        values = values_of(column)
+    missing: list[bool] | NDArray[np.bool_] = np.isnan(values) if values.dtype.kind == "f" else []
+    if values.dtype == object:
+        missing = [value is None for value in values]
+    if np.any(missing):
+        raise _no_place(column, start + int(np.argmax(missing)))
+    return values
+
+
+def _no_place(column: Column, row: int) -> DataError:
+    return DataError(f"The order column {column.name!r} has a missing value (row {row}); every step has a place.")
 
 
 def values_of(column: Column) -> NDArray[Any]:

@@ -19,8 +19,8 @@ import numpy as np
 
 from suffice.domain import Domain
 from suffice.errors import DataError
-from suffice.sources.reduction import add_answers, map_in_order
-from suffice.sources.scratch import Scratch, append, free_memory, read_all, size_of
+from suffice.sources.reduction import add_answers, map_in_order, naming
+from suffice.sources.scratch import Scratch, append, read_all, size_of
 
 if TYPE_CHECKING:
     from suffice.sources.base import Batch
@@ -178,11 +178,11 @@ class HeldLocal(Held[Prepared]):
         """Prepare all shards.
 
         pieces: begins a pass over the rows. again: whether a second pass gives the same shards. limit: most bytes in
-        memory; half of what is free by default.
+        memory; None where all stay there.
         """
         super().__init__(work)
         self._settled, self._pieces, self._scratch, self._threads = settled, pieces, scratch, threads
-        self._room = free_memory() // 2 if limit is None else limit
+        self._room = limit
         self._again = again
         #: By shard: what was prepared, the file that holds it, or None where it is prepared again.
         self._loaders: list[Callable[[], Prepared] | None] = []
@@ -205,10 +205,13 @@ class HeldLocal(Held[Prepared]):
                 "The data have changed since their states were found: there are states that were not there before. "
                 "Read the data once they are no longer written to."
             )
-        return self.work.prepare(batch), batch.rows
+        with naming(batch.note):
+            return self.work.prepare(batch), batch.rows
 
     def _kept(self, prepared: Prepared) -> Callable[[], Prepared] | None:
         """A shard in memory, in a file, or nowhere."""
+        if self._room is None:
+            return lambda: prepared
         size = size_of(prepared)
         if size <= self._room:
             self._room -= size

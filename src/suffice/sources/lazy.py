@@ -27,6 +27,12 @@ class LazyPolars(StreamSource):
         """Unknown before the query has run."""
         return None
 
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the type of polars."""
+        import polars as pl
+
+        return bool(self._schema[name].is_numeric() or self._schema[name] == pl.Boolean)
+
     def _infer(self, name: Hashable) -> Variable:
         return polars_variable(name, self._schema[name])
 

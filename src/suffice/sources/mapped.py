@@ -11,7 +11,7 @@ import numpy as np
 
 from suffice.array_types import Ints
 from suffice.errors import DataError
-from suffice.sources.reduction import map_in_order
+from suffice.sources.reduction import map_in_order, naming
 from suffice.sources.scratch import Scratch, append, read_all
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def mapped_columns(
 
     def work(piece: Callable[[], Batch]) -> tuple[pa.RecordBatch, Ints | None]:
         batch = piece()
-        return columns_of(task(batch), batch.rows), batch.numbers
+        with naming(batch.note):
+            return columns_of(task(batch), batch.rows), batch.numbers
 
     def answers() -> Iterator[tuple[pa.RecordBatch, Ints | None]]:
         done = 0

@@ -30,6 +30,8 @@ from suffice.sources.weights import check_length, check_weights
 class MemorySource(Source):
     """A table whose columns are at hand; `column` makes the column of a name when it is first needed."""
 
+    residence = "memory"
+
     def __init__(self, names: Sequence[Hashable], column: Callable[[Hashable], Column], rows: int) -> None:
         """Keep the names and how to get a column."""
         super().__init__(names)
@@ -91,6 +93,10 @@ class MemorySource(Source):
         for rows in blocks(self._rows, base.BATCH_ROWS):
             weights = None if self._weights is None else self._weights[rows]
             yield partial(assemble, columns, resolved, translations, rows=rows, start=rows.start, weights=weights)
+
+    def _default_limit(self) -> int | None:
+        """Rows that are in memory may stay there."""
+        return None
 
     def _shards(
         self, settled: Settled, layout: Layout, threads: int | None, limit: int | None, scratch: Scratch

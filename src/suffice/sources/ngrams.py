@@ -24,6 +24,7 @@ from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.kernels.ngrams import CodedPart, count_parts, count_windows, windows, with_ends
 from suffice.kernels.words import WordNumbers
 from suffice.records import copy_with
+from suffice.sources.base import Batch, Progress, Source
 from suffice.sources.sequences import Sequences, code_states
 from suffice.statistics import Counts, Summary
 from suffice.storage.unpacking import unpacked, unpacked_text
@@ -147,6 +148,69 @@ def count_sequences(sequences: Sequences[NDArray[Any]], layout: WindowLayout) ->
     counter = _Counter(layout)
     counter.add(codes + np.int32(_WORDS), single.offsets, single.sample_weight)
     return counter.summary(states)
+
+
+@dataclass(frozen=True)
+class WindowCounts:
+    """The windows of a column, counted where its sequences are: a `Work` whose shards are summaries, which add up."""
+
+    layout: WindowLayout
+    column: Hashable
+    weight: Hashable | None = None
+
+    def prepare(self, batch: Batch) -> Summary:
+        """The summary of the whole sequences of a shard."""
+        variable, offsets, codes = batch.domain[self.column], batch.offsets, batch.codes[0]
+        assert offsets is not None
+        if not batch.complete and (missing := codes == variable.card).any():
+            raise MissingValueError(
+                f"Column {self.column!r} has a missing value (row {batch.number(int(np.argmax(missing)))}); a chain "
+                "needs every state. Cut the sequence in two there."
+            )
+        counter = _Counter(self.layout)
+        counter.add(codes.astype(np.int32) + np.int32(_WORDS), offsets, self._weights(batch, offsets))
+        return counter.summary(variable.states)
+
+    def _weights(self, batch: Batch, offsets: Ints) -> Floats | None:
+        """The weight of each sequence, which every step of it holds."""
+        if batch.weights is None:
+            return None
+        first = batch.weights[offsets[:-1]]
+        changes = np.repeat(first, np.diff(offsets)) != batch.weights
+        if changes.any():
+            raise DataError(
+                f"The column of weights {self.weight!r} changes within a sequence (row "
+                f"{batch.number(int(np.argmax(changes)))}); a sequence has one weight."
+            )
+        return first
+
+    def evaluate(self, prepared: Summary, parameters: object) -> Summary:
+        """The summary itself."""
+        return prepared
+
+
+def count_table(
+    source: Source,
+    column: Hashable,
+    layout: WindowLayout,
+    *,
+    group: Hashable,
+    order: Hashable | None = None,
+    weight: Hashable | None = None,
+    memory_limit: int | str | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """The summary of a table that is not in memory: only counts leave the place where its rows are."""
+    declared = Variable(column, "discrete") if layout.states is None else Variable.discrete(column, layout.states)
+    domain = source.infer([column], {column: declared})
+    settled = source.settle(domain if declared.states else source.infer_integers(domain, [column]))
+    variable = settled.domain[column]
+    if layout.states is None and variable.origin == "category":
+        layout = replace(layout, states=variable.states, origin="category")
+    work = WindowCounts(layout, column, weight)
+    with source.hold(work, settled, group=group, order=order, memory_limit=memory_limit, progress=progress) as held:
+        summary: Summary = held.sum(None)
+    return summary
 
 
 def count_stream(

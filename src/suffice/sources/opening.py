@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 _ACCEPTED = (
     "Accepted are: pandas, polars and Arrow tables and columns, a dict of columns, NumPy arrays, a list of values, of "
-    "dicts or of rows, paths of Parquet and CSV files, DuckDB relations, Dask and Spark DataFrames."
+    "dicts or of rows, paths of Parquet and CSV files, Arrow datasets, DuckDB relations, Dask and Spark DataFrames, "
+    "and iterators of frames."
 )
 
 
@@ -35,7 +37,9 @@ def open_source(data: object, *, columns: object = None, sample_weight: object =
     Args:
         data: a pandas, polars or Arrow table or column; any frame that narwhals knows; a dict of columns; a NumPy array
             (one column, a matrix, or structured); a list of values, of dicts or of rows; the path or glob of Parquet or
-            CSV files, or a list of them; a DuckDB relation; a Dask or Spark DataFrame; or a source, returned as it is.
+            CSV files, or a list of them, also by URL; a folder of Parquet files in folders such as ``year=2024``; an
+            Arrow reader or dataset; an iterator of frames; a DuckDB relation; a Dask or Spark DataFrame; or a source,
+            returned as it is.
         columns: names for the columns of arrays and lists (by default ``"x"`` for one, else 0, 1, ...); of anything
             that has names, the columns to use.
         sample_weight: one weight a row, or the name of the column that holds it.
@@ -88,6 +92,10 @@ def _open(data: object, names: tuple[Hashable, ...] | None) -> Source:
 
 
 def _open_files(paths: Sequence[str | Path]) -> Source:
+    from suffice.sources.dataset import is_partitioned, partitioned_folder
+
+    if len(paths) == 1 and is_partitioned(Path(paths[0])):
+        return partitioned_folder(Path(paths[0]))
     format_, files = find_files(paths)
     if format_ == "parquet":
         from suffice.sources.parquet import ParquetSource
@@ -131,7 +139,9 @@ def _one_column(name: Hashable, values: object, names: tuple[Hashable, ...] | No
 
 
 def _open_other(data: Any, names: tuple[Hashable, ...] | None) -> Source:
-    """What narwhals, the Arrow protocol or NumPy can read."""
+    """What narwhals, the Arrow protocol or NumPy can read, or frames that come one after the other."""
+    if isinstance(data, Iterator):
+        return _open_frames(data)
     if hasattr(data, "__array__") and not hasattr(data, "__arrow_c_stream__"):
         return matrix_source(np.asarray(data), names)
     if not isinstance(data, int | float | bool | bytes | None):
@@ -149,6 +159,43 @@ def _open_other(data: Any, names: tuple[Hashable, ...] | None) -> Source:
 
         return _open_arrow_table(pa.table(data))
     raise DataError(f"Cannot read a table from {type(data).__name__}. {_ACCEPTED}")
+
+
+def _open_frames(frames: Iterator[Any]) -> Source:
+    """Frames of the same columns, such as a generator gives, each of which is one part of the rows."""
+    import pyarrow as pa
+
+    from suffice.sources.stream import ReaderSource
+
+    first = next(frames, None)
+    if first is None:
+        raise DataError("There is no frame to read; an iterator of frames must give at least one.")
+    schema = _arrow_frame(first).schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number, frame in enumerate(chain([first], frames)):
+            table = _arrow_frame(frame)
+            lacking = [name for name in schema.names if name not in table.column_names]
+            if lacking:
+                raise base.missing_columns(lacking, table.column_names, f"frame {number}")
+            try:
+                yield from table.select(schema.names).cast(schema).to_batches()
+            except pa.ArrowException as error:
+                raise DataError(f"Frame {number} has other types than frame 0: {error}") from None
+
+    return ReaderSource(pa.RecordBatchReader.from_batches(schema, batches()))
+
+
+def _arrow_frame(frame: Any) -> pa.Table:
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    known = nw.from_native(frame, eager_only=True, pass_through=True)
+    if isinstance(known, nw.DataFrame):
+        return known.to_arrow()
+    if isinstance(frame, pa.RecordBatch | Mapping):
+        return pa.table(frame)
+    raise DataError(f"Cannot read a table from an iterator of {type(frame).__name__}. {_ACCEPTED}")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -204,6 +251,11 @@ def _open_polars(pl: ModuleType, data: object, names: tuple[Hashable, ...] | Non
 
 
 def _open_pyarrow(pa: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
+    datasets = sys.modules.get("pyarrow.dataset")
+    if datasets is not None and isinstance(data, datasets.Dataset):
+        from suffice.sources.dataset import DatasetSource
+
+        return DatasetSource(data)
     if isinstance(data, pa.RecordBatchReader):
         from suffice.sources.stream import ReaderSource
 

@@ -12,9 +12,9 @@ import numpy as np
 from suffice.domain import Domain, Variable
 from suffice.sources import base, stream
 from suffice.sources.arrays import NumberColumn
-from suffice.sources.arrow import category, kind_of
+from suffice.sources.arrow import category, is_number, kind_of
 from suffice.sources.columns import Column
-from suffice.sources.files import reading
+from suffice.sources.files import opened, reading
 from suffice.sources.stream import Chunk, StreamSource, arrow_chunks, chunk_rows
 
 
@@ -45,6 +45,10 @@ class ParquetSource(StreamSource):
         footers = zip(self._files, self._footers, strict=True)
         types_of = {path: schema.field(name).type for path, (schema, _) in footers if name in schema.names}
         return {path: type_ for path, type_ in types_of.items() if not types.is_null(type_)} or types_of
+
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the types in all files."""
+        return all(map(is_number, self._types(name).values()))
 
     def _infer(self, name: Hashable) -> Variable:
         """By the types in all files, so that their order does not matter.
@@ -130,7 +134,7 @@ def _open(path: str, texts: Sequence[Hashable] = ()) -> Any:
 
     with reading(path):
         # Buffering ahead, the default of pyarrow, keeps the bytes of the whole file.
-        return pq.ParquetFile(path, read_dictionary=list(texts), pre_buffer=False)
+        return pq.ParquetFile(opened(path), read_dictionary=list(texts), pre_buffer=False)
 
 
 def _batches(path: str, names: Sequence[Hashable], rows: int) -> Iterator[Any]:

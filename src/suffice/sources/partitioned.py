@@ -24,6 +24,7 @@ class PartitionedSource(Source):
     `pulled` counts the rows that were brought into this process, for what is not computed where the rows are.
     """
 
+    residence = "elsewhere"
     #: Why rows and an array of weights cannot be brought together.
     _unmatched: ClassVar[str]
     #: The module that packs what travels.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from suffice.checks import whole_number
+from suffice.errors import DataError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -32,7 +34,8 @@ def add_in_order(
 
     def work(piece: Callable[[], Any]) -> tuple[Any, int]:
         batch = piece()
-        return task(batch), batch.rows
+        with naming(batch.note):
+            return task(batch), batch.rows
 
     done = 0
 
@@ -45,6 +48,17 @@ def add_in_order(
                 report(done)
 
     return add_answers(answers())
+
+
+@contextmanager
+def naming(note: str) -> Iterator[None]:
+    """Let an error about data say where its row was read from."""
+    try:
+        yield
+    except DataError as error:
+        if note:
+            error.add_note(f"Read from {note}.")
+        raise
 
 
 def add_answers(answers: Iterable[Any]) -> Any:

@@ -20,16 +20,17 @@ from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.sources.arrays import array_column
 from suffice.sources.base import Source
 from suffice.sources.columns import Coded, Column, with_whole_labels
-from suffice.sources.files import format_of
+from suffice.sources.files import are_paths, format_of
 from suffice.sources.grouping import check_group, concatenated, sequence_rows, values_of
+from suffice.sources.memory import MemorySource
 from suffice.sources.opening import open_source
 
 
 def is_table(data: object) -> bool:
     """Whether the data are a table with named columns, or the path of one."""
     if isinstance(data, str | os.PathLike):
-        return format_of(os.fspath(data)) is not None
-    return has_names(data)
+        return format_of(os.fspath(data)) is not None or os.path.isdir(data)
+    return has_names(data) or (isinstance(data, list | tuple) and are_paths(data))
 
 
 def has_names(data: object) -> bool:
@@ -43,7 +44,7 @@ def has_names(data: object) -> bool:
     # By the type: the columns of a lazy frame cost a query.
     kind = type(data)
     columns = hasattr(kind, "columns") or "columns" in getattr(data, "__dict__", ())
-    return columns or (hasattr(kind, "schema") and hasattr(kind, "column"))
+    return columns or (hasattr(kind, "schema") and (hasattr(kind, "column") or hasattr(kind, "to_batches")))
 
 
 def table_columns(data: object) -> list[Hashable]:
@@ -73,7 +74,7 @@ def read_steps(data: object, group: Hashable | None, columns: object, order: Has
             f"The rows of {source.unordered} come in no order of their own, and the steps of a sequence have one. Name "
             "the column that orders the steps of each sequence by order=, such as a time or a number."
         )
-    names = _observation_names(source, group, order, columns)
+    names = observation_names(source, group, order, columns)
     beside = [name for name in (group, order) if name is not None]
     held = _held(source, dict.fromkeys([*names, *beside]))
     variables = tuple(_typed(held[name]) for name in names)
@@ -83,6 +84,14 @@ def read_steps(data: object, group: Hashable | None, columns: object, order: Has
     rows, offsets = _sequences(held, group, order, len(values)) if beside else (None, None)
     known = variables if any(variable is not None for variable in variables) else None
     return TableSteps(names, values if rows is None else values[rows], known, offsets)
+
+
+def table_elsewhere(data: object, sample_weight: str | None = None) -> Source | None:
+    """The source of a table that is not in memory and can be read more than once; None for all others."""
+    if not is_table(data):
+        return None
+    source = open_source(data, sample_weight=sample_weight)
+    return None if isinstance(source, MemorySource) or source.one_pass else source
 
 
 def side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:
@@ -106,9 +115,10 @@ def _sequences(
     return sequence_rows(coded, None if order is None else held[order], steps)
 
 
-def _observation_names(
+def observation_names(
     source: Source, group: Hashable | None, order: Hashable | None, columns: object
 ) -> list[Hashable]:
+    """The columns of a table that hold observations: those asked for, or all but the group and the order."""
     known = list(source.columns)
     for what, name in (("group", group), ("order", order)):
         if name is not None and name not in known:

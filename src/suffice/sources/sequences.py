@@ -20,10 +20,11 @@ from suffice.array_types import Floats, Ints
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.sources.arrays import array_column
+from suffice.sources.base import Source
 from suffice.sources.columns import Coded, holds_whole_numbers, with_whole_labels
 from suffice.sources.sequence_lists import ACCEPTED, checked_names, flat_values, laid_end_to_end, typed_states
 from suffice.sources.sequence_lists import step_offsets as _offsets
-from suffice.sources.sequence_tables import is_table, read_steps, table_columns
+from suffice.sources.sequence_tables import is_table, observation_names, read_steps, table_columns, table_elsewhere
 from suffice.sources.states import places, resolve_states
 
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "flat_values",
     "is_table",
     "open_sequences",
+    "several_observations",
     "table_columns",
+    "translated",
 ]
 
 #: What is known of the steps: an array (steps, ...), a tuple of such arrays, or anything that an index of steps cuts.
@@ -186,17 +189,22 @@ class Sequences(Generic[V]):
         """With one value a step: a matrix of one column becomes that column; a wider one is an error."""
         values = np.asarray(self.values)
         if values.ndim == 2 and values.shape[1] != 1:
-            named = "" if self.columns is None else f" ({listing(self.columns)})"
-            raise DataError(
-                f"Each step holds {values.shape[1]} observations{named}; expected one state a step. Name the "
-                "column to use by columns=, or, where each row of a matrix is a sequence, give list(matrix)."
-            )
+            raise several_observations(self.columns, values.shape[1])
         return self.reading(values.reshape(len(values)))
 
     def where(self, step: int) -> tuple[int, int]:
         """The sequence that a step belongs to, and the number of the step in it."""
         number = int(np.searchsorted(self.offsets, step, side="right")) - 1
         return number, step - int(self.offsets[number])
+
+
+def several_observations(columns: Sequence[Hashable] | None, width: int | None = None) -> DataError:
+    """The error for steps of several observations, where one state is expected."""
+    named = "" if columns is None else f" ({listing(columns)})"
+    return DataError(
+        f"Each step holds {len(columns or ()) if width is None else width} observations{named}; expected one state a "
+        "step. Name the column to use by columns=, or, where each row of a matrix is a sequence, give list(matrix)."
+    )
 
 
 def _cut(values: Any, steps: slice | Ints) -> Any:
@@ -237,6 +245,19 @@ class SequenceForm:
     def open(self, data: Any) -> Sequences[NDArray[Any]]:
         """Data of this form as sequences."""
         return open_sequences(data, **vars(self))
+
+    def elsewhere(self, data: Any, sample_weight: str | None = None) -> Source | None:
+        """The source of a table whose sequences stay where they are: a group tells them apart, and it is not in memory.
+
+        sample_weight: the column that holds the weights. None for data that are read into memory.
+        """
+        if self.group is None or self.lengths is not None:
+            return None
+        return table_elsewhere(data, sample_weight)
+
+    def observations(self, source: Source) -> list[Hashable]:
+        """The columns of a table that hold observations."""
+        return observation_names(source, self.group, self.order, self.columns)
 
 
 def open_sequences(
@@ -308,10 +329,10 @@ def code_states(
     if values.dtype.kind == "f" and holds_whole_numbers(column):
         coded = with_whole_labels(coded)
     settled = resolve_states(variable, coded)
-    return _translated(settled, coded), settled.states
+    return translated(settled, coded), settled.states
 
 
-def _translated(variable: Variable, coded: Coded) -> NDArray[np.int32]:
+def translated(variable: Variable, coded: Coded) -> NDArray[np.int32]:
     """Codes among the states of the variable; -1 for a missing value."""
     table = np.append(places(variable, coded.labels), -1).astype(np.int32)
     return table[coded.indices]

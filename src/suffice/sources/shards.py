@@ -18,7 +18,7 @@ from suffice.errors import DataError
 from suffice.sources.arrays import array_column, plain_time
 from suffice.sources.base import Batch, Layout, Piece, by_kind
 from suffice.sources.columns import Coded, Column, code_dtype
-from suffice.sources.grouping import NO_SEQUENCES, check_group, concatenated, sequence_rows, values_of
+from suffice.sources.grouping import NO_SEQUENCES, check_group, concatenated, order_values, sequence_rows
 from suffice.sources.scratch import Scratch, append, read_all
 
 #: Bytes of the rows of a shard, about.
@@ -52,6 +52,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
         complete=all(batch.complete for batch in batches),
         raw={name: pa.concat_arrays(_alike([batch.raw[name] for batch in batches], name)) for name in first.raw},
         numbers=numbers,
+        note=" or ".join(dict.fromkeys(batch.note for batch in batches)),
     )
 
 
@@ -93,15 +94,20 @@ class Steps:
     @classmethod
     def read(cls, batch: Batch, columns: Mapping[Hashable, Column], layout: Layout) -> Steps:
         """With the columns that the layout names."""
-        group = None if layout.group is None else check_group(columns[layout.group].code(), layout.group, batch.start)
-        return cls(batch, group, None if layout.order is None else values_of(columns[layout.order]))
+        group = None
+        if layout.group is not None:
+            coded = check_group(columns[layout.group].code(), layout.group, batch.start)
+            group = Coded(coded.indices, _plain_labels(coded.labels))
+        return cls(batch, group, None if layout.order is None else order_values(columns[layout.order], batch.start))
 
     def chosen(self, rows: Ints) -> Steps:
         """Some rows, with the labels that they hold."""
         group = self.group
         if group is not None:
             used, indices = np.unique(group.indices[rows], return_inverse=True)
-            group = Coded(indices.astype(np.uint32), [group.labels[label] for label in used.tolist()])
+            labels: Any = group.labels
+            held: Any = labels[used] if isinstance(labels, np.ndarray) else [labels[label] for label in used.tolist()]
+            group = Coded(indices.astype(np.uint32), held)
         return Steps(chosen_rows(self.batch, rows), group, None if self.order is None else self.order[rows])
 
     def sequences(self, layout: Layout) -> Batch:
@@ -117,19 +123,39 @@ def joined_steps(parts: Sequence[Steps]) -> Steps:
     """End to end; sequences are told apart by their labels."""
     batch = joined([part.batch for part in parts])
     order = None if parts[0].order is None else concatenated([part.order for part in parts if part.order is not None])
-    if parts[0].group is None:
-        return Steps(batch, None, order)
+    groups = [part.group for part in parts if part.group is not None]
+    return Steps(batch, _joined_groups(groups) if groups else None, order)
+
+
+def _joined_groups(groups: Sequence[Coded]) -> Coded:
+    """The sequences of all rows."""
+    labels, tables = _numbered([group.labels for group in groups])
+    return Coded(np.concatenate([table[group.indices] for table, group in zip(tables, groups, strict=True)]), labels)
+
+
+def _numbered(parts: Sequence[Any]) -> tuple[list[Hashable], list[NDArray[np.uint32]]]:
+    """All labels of some lists, and the number of each label of each list among them."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        distinct, inverse = np.unique(np.concatenate(parts), return_inverse=True)
+        return distinct.tolist(), np.split(inverse.astype(np.uint32), np.cumsum([len(part) for part in parts])[:-1])
+    labels: dict[Hashable, Hashable] = {}
     numbers: dict[Hashable, int] = {}
-    labels: list[Hashable] = []
-    indices: list[NDArray[Any]] = []
-    for group in (part.group for part in parts if part.group is not None):
-        table = np.empty(len(group.labels), np.uint32)
-        for own, label in enumerate(group.labels):
-            table[own] = number = numbers.setdefault(state_key(plain_time(label)), len(labels))
-            if number == len(labels):
-                labels.append(label)
-        indices.append(table[group.indices])
-    return Steps(batch, Coded(np.concatenate(indices), labels), order)
+    tables = []
+    for part in parts:
+        plain = part.tolist() if isinstance(part, np.ndarray) else part
+        keys = [state_key(plain_time(label)) for label in plain]
+        tables.append(np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.uint32, len(keys)))
+        for key, label in zip(keys, plain, strict=True):
+            labels.setdefault(key, label)
+    return list(labels.values()), tables
+
+
+def _plain_labels(labels: Sequence[Hashable]) -> Any:
+    """Whole numbers as an array, which takes no time for each of them; other labels as they are."""
+    if not isinstance(labels, range) and set(map(type, labels)) != {int}:
+        return labels
+    array = np.asarray(labels)
+    return array.astype(np.int64) if array.dtype.kind == "i" else labels
 
 
 def grouped_shards(steps: Iterable[Steps], layout: Layout, count: int, scratch: Scratch) -> Generator[Piece]:
@@ -146,17 +172,20 @@ def grouped_shards(steps: Iterable[Steps], layout: Layout, count: int, scratch: 
         yield lambda: joined_steps(everything).sequences(layout)
         return
     paths: dict[int, Path] = {}
+    domain = Domain()
     for part in steps:
         assert part.group is not None
+        domain = part.batch.domain  # The same for all, so that it is not written with each.
+        bare = replace(part, batch=replace(part.batch, domain=Domain()))
         home = _homes(part.group.labels, count)[part.group.indices]
         rows = np.argsort(home, kind="stable")
         bounds = np.searchsorted(home[rows], np.arange(count + 1))
         for number in np.flatnonzero(np.diff(bounds)).tolist():
             if number not in paths:
                 paths[number] = scratch.file()
-            append(paths[number], part.chosen(rows[bounds[number] : bounds[number + 1]]))
+            append(paths[number], bare.chosen(rows[bounds[number] : bounds[number + 1]]))
     for number in sorted(paths):
-        yield partial(_sequences_of_file, paths[number], layout)
+        yield partial(_sequences_of_file, paths[number], layout, domain)
 
 
 def shard_rows(domain: Domain, layout: Layout, limit: int | None) -> int:
@@ -165,25 +194,28 @@ def shard_rows(domain: Domain, layout: Layout, limit: int | None) -> int:
     return max(1, room // row_bytes(domain, layout))
 
 
-def _sequences_of_file(path: Path, layout: Layout) -> Batch:
+def _sequences_of_file(path: Path, layout: Layout, domain: Domain) -> Batch:
     """The sequences of a file, which is then gone."""
     batch = joined_steps(list(read_all(path))).sequences(layout)
     path.unlink()
-    return batch
+    return replace(batch, domain=domain)
 
 
-def _homes(labels: Sequence[Hashable], count: int) -> Ints:
+def _homes(labels: Any, count: int) -> Ints:
     """The shard of each label: by its value alone, whatever the process or the type of its number."""
-    hashes = np.fromiter(map(_hash, labels), np.uint64, len(labels))
+    if isinstance(labels, np.ndarray):
+        hashes = labels.view(np.uint64)
+    else:
+        hashes = np.fromiter(map(_hash, labels), np.uint64, len(labels))
     # Fibonacci hashing: the upper half of the product depends on all bits, also of labels that count up.
     spread = (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     return (spread % np.uint64(count)).astype(np.int64)
 
 
 def _hash(label: Hashable) -> int:
-    """Equal numbers of any type have one hash in Python; the one of text differs between processes."""
-    if isinstance(label, int | float):
-        return hash(label) & 0xFFFFFFFFFFFFFFFF
+    """A whole number of any type is its own; the hash of text that Python has differs between processes."""
+    if isinstance(label, int) or (isinstance(label, float) and label.is_integer()):
+        return int(label) & 0xFFFFFFFFFFFFFFFF
     return zlib.crc32(repr(plain_time(label)).encode())
 
 

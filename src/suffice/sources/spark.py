@@ -47,6 +47,10 @@ FEW_ANSWERS = 64
 BRANCHES = 8
 
 
+#: Types of numbers and truth values, by name.
+_NUMBERS = frozenset({"boolean", "byte", "short", "integer", "long", "float", "double", "decimal"})
+
+
 class SparkSource(PartitionedSource):
     """A Spark DataFrame."""
 
@@ -59,6 +63,10 @@ class SparkSource(PartitionedSource):
         if getattr(frame, "isStreaming", False):
             raise DataError("This Spark DataFrame is a stream without an end; give a table.")
         super().__init__(frame, frame.columns)
+
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the type of Spark."""
+        return self._frame.schema[name].dataType.typeName() in _NUMBERS
 
     def _infer(self, name: Hashable) -> Variable:
         if self._frame.schema[name].dataType.typeName() == "timestamp":  # Its Arrow type would need a time zone.

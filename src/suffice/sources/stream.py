@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -15,12 +14,12 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError
-from suffice.sources.arrow import ArrowColumn, category, kind_of, variable_of
+from suffice.sources.arrow import ArrowColumn, category, is_number, kind_of, variable_of
 from suffice.sources.assembly import assemble
-from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
+from suffice.sources.base import Batch, Layout, Piece, Progress, Source, by_kind
 from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
 from suffice.sources.held import Settled
-from suffice.sources.reduction import map_in_order
+from suffice.sources.reduction import map_in_order, naming
 from suffice.sources.scratch import Scratch
 from suffice.sources.shards import MOST_PARTS, Steps, grouped_shards, joined, shard_rows
 from suffice.sources.states import Growing, Translation
@@ -48,17 +47,6 @@ class Chunk:
     columns: Mapping[Hashable, Column]
     rows: int
     note: str = ""
-
-
-@contextmanager
-def naming(chunk: Chunk) -> Iterator[None]:
-    """Let an error say where its row was read from."""
-    try:
-        yield
-    except DataError as error:
-        if chunk.note:
-            error.add_note(f"Read from {chunk.note}.")
-        raise
 
 
 class StreamSource(Source):
@@ -173,7 +161,7 @@ class StreamSource(Source):
 
     def _chunk_steps(self, chunk: Chunk, domain: Domain, layout: Layout, growing: Growing, start: int) -> Steps:
         batch = self._with_raw(chunk, layout, self._batch(chunk, domain, growing, start))
-        with naming(chunk):
+        with naming(chunk.note):
             steps = Steps.read(batch, chunk.columns, layout)
         if layout.group in self.integer_columns and steps.group is not None:
             return replace(steps, group=with_whole_labels(steps.group))
@@ -181,12 +169,12 @@ class StreamSource(Source):
 
     @staticmethod
     def _with_raw(chunk: Chunk, layout: Layout, batch: Batch) -> Batch:
-        with naming(chunk):
+        with naming(chunk.note):
             return replace(batch, raw={name: chunk.columns[name].arrow() for name in layout.raw})
 
     def _batch(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
-        with naming(chunk):
-            return self._coded(chunk, domain, growing, start)
+        with naming(chunk.note):
+            return replace(self._coded(chunk, domain, growing, start), note=chunk.note)
 
     def _coded(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
         discrete, _ = by_kind(domain)
@@ -245,6 +233,10 @@ class ArrowStream(StreamSource):
         first = self._first(name) if kind_of(name, type_) == "category" else None
         return variable_of(name, type_) if first is None else category(name, first.column(name).dictionary.to_pylist())
 
+    def holds_numbers(self, name: Hashable) -> bool:
+        """By the Arrow type."""
+        return is_number(self._schema.field(name).type)
+
     def _first(self, name: Hashable) -> Any:
         """The first record batch, or None: only rows carry the values of a dictionary."""
         return next(iter(self._read([name])), None)
@@ -254,7 +246,7 @@ class ArrowStream(StreamSource):
 
 
 class ReaderSource(ArrowStream):
-    """A record batch reader: it can be read once."""
+    """A record batch reader: it can be read once, unless its rows are settled, which keeps them in a scratch folder."""
 
     one_pass = True
 
@@ -273,6 +265,28 @@ class ReaderSource(ArrowStream):
         if not self._seen:
             self._seen = [batch for _, batch in zip(range(1), self._reader, strict=False)]
         return self._seen[0] if self._seen else None
+
+    def settle(self, domain: Domain, *, threads: int | None = None, progress: Progress | None = None) -> Settled:
+        """As for any source; the rows are written to a scratch folder, from where they can be read again."""
+        if self.one_pass:
+            self._write()
+        return super().settle(domain, threads=threads, progress=progress)
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        self._scratch = Scratch()
+        path = str(self._scratch.folder / "rows.arrow")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, self._schema) as writer:
+            for batch in self._remaining(self._schema.names):
+                writer.write_batch(batch)
+
+        def read(names: Sequence[Hashable]) -> Iterator[Any]:
+            with pa.OSFile(path) as file, pa.ipc.open_stream(file) as reader:
+                for batch in reader:
+                    yield batch.select(list(names))
+
+        self._read, self.one_pass = read, False
 
     def _remaining(self, names: Sequence[Hashable]) -> Iterator[Any]:
         if self._spent:

@@ -25,6 +25,7 @@ from suffice.kernels.grouped_moments import grouped_moment_sums
 from suffice.kernels.moments import column_sums, moment_sums
 from suffice.kernels.patterns import distinct_rows, label_codes
 from suffice.sources.base import Batch, Progress, Source, missing_columns
+from suffice.sources.held import Settled, survey
 from suffice.statistics import (
     FUNCTIONS,
     Counts,
@@ -83,6 +84,51 @@ class Tally:
     def __call__(self, batch: Batch) -> Summary:
         """The answers for a batch."""
         return tally(batch, self.statistics, self.missing)
+
+
+@dataclass(frozen=True)
+class Complete:
+    """What one pass says: the summary of rows, or None where some value is missing; and what it met either way."""
+
+    summary: Summary | None
+    settled: Settled
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.settled.rows
+
+    def __add__(self, other: Complete) -> Complete:
+        """Of both sets of rows."""
+        both = None if self.summary is None or other.summary is None else self.summary + other.summary
+        return Complete(both, self.settled + other.settled)
+
+
+@dataclass(frozen=True)
+class TallyComplete:
+    """The task that answers some statistics of rows without missing values, and counts those where there are some."""
+
+    statistics: tuple[Statistic, ...]
+
+    def __call__(self, batch: Batch) -> Complete:
+        """The answers for a batch, or its missing values: these are an answer too, and no failure of whoever reads."""
+        try:
+            summary = tally(batch, self.statistics)
+        except MissingValueError:
+            return Complete(None, survey(batch))
+        return Complete(summary, Settled(batch.domain, batch.rows, summary.weight))
+
+
+def summarize_complete(
+    source: Source, domain: Domain, statistics: Sequence[Statistic], *, progress: Progress | None = None
+) -> Complete:
+    """As `summarize_source`, where rows may turn out to have missing values."""
+    met = source.reduce(TallyComplete(tuple(statistics)), domain, progress=progress)
+    if met.summary is None:
+        return met
+    whole = domain.merge(met.summary.domain)
+    summary = Summary(whole, met.summary.align(whole).answers, met.summary.rows, met.summary.weight)
+    return Complete(summary, met.settled)
 
 
 def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "raise") -> Summary:

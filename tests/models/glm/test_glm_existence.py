@@ -10,7 +10,7 @@ from scipy import optimize
 import suffice as sf
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
 from suffice.models.glm.family import Family, RowDistribution
-from suffice.models.glm.input import RowsInMemory
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.problem import RegressionProblem, largest_move
 from suffice.models.glm.registry import FAMILIES
 from suffice.models.glm.separation import STILL, rules_out, share_of_slopes
@@ -290,7 +290,7 @@ def test_a_step_rules_a_direction_out_exactly_where_its_share_of_every_slope_is_
     weights = rng.integers(0, 3, 300).astype(float) if weighted else None
     family = FAMILIES[name]
     assert isinstance(family, Family)
-    rows = RowsInMemory(RowBlock(X, y, weights, rng.normal(size=300)))
+    rows = RegressionRows.of(RowBlock(X, y, weights, rng.normal(size=300)))
     problem = RegressionProblem(rows, CoefficientLayout(True, 3), RowDistribution(family, family.link(link)))
     kind, answers, bounded = "binomial" if name == "binomial" else "count", [], 0
     for scale, apart, stands in product((0.0, 1e-3, 0.02, 0.1, 0.3, 3.0), (0.0, 0.1, 1.0, 400.0), (1.0, 10.0)):

@@ -344,3 +344,27 @@ def test_no_rows_are_kept() -> None:
     small = len(pickle.dumps(sf.GLM("poisson").fit(X[:75], COUNTS[:75])))
     large = len(pickle.dumps(sf.GLM("poisson").fit(np.tile(X, (20, 1)), np.tile(COUNTS, 20))))
     assert abs(small - large) < 1000
+
+
+@pytest.mark.parametrize("link", ["inverse", "identity", "log"])
+def test_one_pass_begins_where_the_link_has_a_mean(link: str) -> None:
+    from scipy import stats
+
+    rng = np.random.default_rng(3)
+    rows, y = rng.normal(size=(60, 2)), rng.gamma(4.0, 0.25, 60) + 0.5
+    model = sf.GLM("gamma", link=link, step_size=1e-3).partial_fit(rows, y)
+    shape, mean = 1.0 / model.dispersion_, np.asarray(model.predict(rows))
+    by_hand = stats.gamma.logpdf(y, shape, scale=mean / shape)
+    assert model.log_likelihood_ == pytest.approx(by_hand.sum(), rel=1e-10)
+    assert model.score(rows, y) == pytest.approx(by_hand.mean(), rel=1e-10)
+    assert model.report_.passes == (3 if link == "log" else 4)  # Updates, the start where it is asked for, two sums.
+    if link != "log":
+        with pytest.raises(sf.EstimateError, match="linear predictor of 0"):
+            sf.GLM("gamma", link=link, fit_intercept=False).partial_fit(rows, y)
+        with pytest.raises(sf.EstimateError, match=r"no possible mean|run away"):
+            sf.GLM("gamma", link=link, step_size=10.0).partial_fit(rows, y)
+
+
+def test_a_negative_binomial_fit_counts_the_steps_of_all_rounds() -> None:
+    model = sf.GLM("negative_binomial", keep_iterates=True).fit(X, COUNTS)
+    assert model.report_.iterations == len(model.iterates_) - 1 > 0

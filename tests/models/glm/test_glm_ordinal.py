@@ -73,11 +73,11 @@ def test_gradient_information_and_products_are_those_of_differences(link: str) -
     weights = np.random.default_rng(1).integers(0, 3, N).astype(float)
     design = sf.GLM("ordinal", link=link).fit(X, y).fitted_.design
     from suffice.models.glm.design import DesignRows
-    from suffice.models.glm.input import RowsInMemory
+    from suffice.models.glm.held_rows import RegressionRows
 
     law: Any = CumulativeDistribution(LINKS[link])
     block = design.block(DesignRows(X), y.astype(float), weights, 0.2 * X[:, 0])
-    problem = CumulativeProblem(RowsInMemory(block), design.layout, law, classes=4)
+    problem = CumulativeProblem(RegressionRows.of(block), design.layout, law, classes=4)
     at = np.array([-0.7, 0.3, 1.3, 0.5, -0.1, 0.9])
     value, gradient, information = problem.evaluate(at)
     repeated = np.repeat(np.arange(N), weights.astype(int))

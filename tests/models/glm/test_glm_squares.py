@@ -13,7 +13,7 @@ import suffice as sf
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
-from suffice.models.glm.input import RowsInMemory
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.links import Identity
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.squares import METHOD, read_squares
@@ -66,7 +66,7 @@ def test_tampered_coefficients_are_no_nearer_than_the_bound_says(dispersion: Any
 def filip_problem() -> RegressionProblem:
     block = RowBlock(np.ascontiguousarray(FILIP.design[:, 1:]), FILIP.y)
     return RegressionProblem(
-        RowsInMemory(block), CoefficientLayout(True, 10), RowDistribution(GaussianFamily(), Identity())
+        RegressionRows.of(block), CoefficientLayout(True, 10), RowDistribution(GaussianFamily(), Identity())
     )
 
 

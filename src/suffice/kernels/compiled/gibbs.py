@@ -1,6 +1,6 @@
 """Compiled loops of Gibbs sampling and pseudo-likelihood: `states[site, chain]`, chains innermost.
 
-Chains are the lanes of the processor, so that a scan in any order over any graph runs in vectors. Every chain has a
+Chains fill the vectors of the processor, so that a scan in any order over any graph runs in vectors. Every chain has a
 xoshiro128+ stream of its own, `stream[4, chain]`: what it draws depends neither on other chains nor on threads.
 """
 
@@ -101,8 +101,8 @@ def sweep_pairs(
     """
     ptr, neighbour = graph
     first, last = part
-    lanes = last - first
-    odds, before = np.empty(lanes, np.float32), np.empty(lanes, np.uint8)
+    chains = last - first
+    odds, before = np.empty(chains, np.float32), np.empty(chains, np.uint8)
     s0, s1 = stream[0, first:last], stream[1, first:last]
     s2, s3 = stream[2, first:last], stream[3, first:last]
     for i in order:
@@ -110,7 +110,7 @@ def sweep_pairs(
         own = states[i, first:last]
         if len(held):
             before[:] = own
-        for c in range(lanes):
+        for c in range(chains):
             x0, x1, x2, x3 = s0[c], s1[c], s2[c], s3[c]
             bits = _U(x0 + x3)
             t = _U(x1 << _U(9))
@@ -124,7 +124,7 @@ def sweep_pairs(
             own[c] = np.uint8(u + u * _exp32(-odds[c]) < _ONE)
         if len(held):
             fixed = held[i, first:last]
-            for c in range(lanes):
+            for c in range(chains):
                 own[c] = before[c] if fixed[c] else own[c]
 
 
@@ -142,19 +142,19 @@ def sweep_potts(
     """Visit the sites in this order: log-potential of state k is field[site, k] + coupling of neighbours in state k."""
     ptr, neighbour = graph
     first, last = part
-    count, lanes = field.shape[1], last - first
-    logs = np.empty((count, lanes), np.float32)
-    bits, top = np.empty(lanes, np.uint32), np.empty(lanes, np.float32)
+    count, chains = field.shape[1], last - first
+    logs = np.empty((count, chains), np.float32)
+    bits, top = np.empty(chains, np.uint32), np.empty(chains, np.float32)
     for i in order:
         for k in range(count):
             row = logs[k]
             h = field[i, k]
-            for c in range(lanes):
+            for c in range(chains):
                 row[c] = h
             state = np.uint8(k)
             for e in range(ptr[i], ptr[i + 1]):
                 other, w = states[neighbour[e], first:last], coupling[e]
-                for c in range(lanes):
+                for c in range(chains):
                     row[c] += w * _F(other[c] == state)
         draw_bits(stream, first, last, bits)
         _draw32(logs, top, bits, states[i, first:last], held[i, first:last] if len(held) else held[:0, 0])
@@ -163,29 +163,29 @@ def sweep_potts(
 @fused
 def _draw32(logs: Singles, top: Singles, bits: Words32, own: States, fixed: States) -> None:
     """Draw a state for each chain from log-potentials (states, chains), which become their running sums."""
-    count, lanes = logs.shape
-    for c in range(lanes):
+    count, chains = logs.shape
+    for c in range(chains):
         top[c] = logs[0, c]
     for k in range(1, count):
         row = logs[k]
-        for c in range(lanes):
+        for c in range(chains):
             top[c] = row[c] if row[c] > top[c] else top[c]
     row = logs[0]
-    for c in range(lanes):
+    for c in range(chains):
         row[c] = _exp32(row[c] - top[c])
     for k in range(1, count):
         before, row = logs[k - 1], logs[k]
-        for c in range(lanes):
+        for c in range(chains):
             row[c] = before[c] + _exp32(row[c] - top[c])
     total = logs[count - 1]
-    for c in range(lanes):
+    for c in range(chains):
         top[c] = (_F(np.int32(bits[c] >> _U(9))) + _HALF) * _STEP23 * total[c]
-    drawn = np.zeros(lanes, np.uint8)
+    drawn = np.zeros(chains, np.uint8)
     for k in range(count - 1):
         row = logs[k]
-        for c in range(lanes):
+        for c in range(chains):
             drawn[c] += np.uint8(row[c] <= top[c])
-    for c in range(lanes):
+    for c in range(chains):
         own[c] = own[c] if len(fixed) and fixed[c] else drawn[c]
 
 
@@ -241,14 +241,14 @@ def sweep_tables(
 ) -> None:
     """Visit the sites in this order, whatever their factors are. A chain whose site has no possible state keeps it."""
     first, last = part
-    lanes = last - first
-    conditionals, cell = np.empty((cards.max(), lanes)), np.empty(lanes, np.int64)
-    bits = np.empty(lanes, np.uint32)
+    chains = last - first
+    conditionals, cell = np.empty((cards.max(), chains)), np.empty(chains, np.int64)
+    bits = np.empty(chains, np.uint32)
     for i in order:
         _conditional(i, cards, places, factors, logs, states, part, (conditionals, cell))
         draw_bits(stream, first, last, bits)
         own, count = states[i, first:last], cards[i]
-        for c in range(lanes):
+        for c in range(chains):
             if len(held) and held[i, first + c]:
                 continue
             top = conditionals[0, c]
@@ -270,28 +270,28 @@ def sweep_tables(
 @kernel
 def count_cells(factors: Factors, states: States, weights: Floats, counts: Floats) -> None:
     """Add the weights (chains,) of the chains in each cell of each factor to counts (cells,)."""
-    lanes = states.shape[1]
-    cell = np.empty(lanes, np.int64)
+    chains = states.shape[1]
+    cell = np.empty(chains, np.int64)
     for f in range(len(factors[0])):
-        _cells(f, -1, factors, states, (0, lanes), cell)
-        for c in range(lanes):
+        _cells(f, -1, factors, states, (0, chains), cell)
+        for c in range(chains):
             counts[cell[c]] += weights[c]
 
 
 @kernel
 def count_pairs(first: Ints, second: Ints, states: States, ones: Floats, both: Floats) -> None:
     """Chains in which a site is in state 1 (sites,), and in which both ends of a pair are (pairs,)."""
-    lanes = states.shape[1]
+    chains = states.shape[1]
     for i in range(len(ones)):
         row = states[i]
         total = np.int32(0)
-        for c in range(lanes):
+        for c in range(chains):
             total += np.int32(row[c])
         ones[i] = total
     for e in range(len(both)):
         a, b = states[first[e]], states[second[e]]
         total = np.int32(0)
-        for c in range(lanes):
+        for c in range(chains):
             total += np.int32(a[c] & b[c])
         both[e] = total
 
@@ -300,11 +300,11 @@ def count_pairs(first: Ints, second: Ints, states: States, ones: Floats, both: F
 def add_features(factors: Factors, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
     """Add the features of each chain to out (features, chains); matrix: rows of cells, as (ptr, column, value)."""
     ptr, column, value = matrix
-    lanes = states.shape[1]
-    cell = np.empty(lanes, np.int64)
+    chains = states.shape[1]
+    cell = np.empty(chains, np.int64)
     for f in range(len(factors[0])):
-        _cells(f, -1, factors, states, (0, lanes), cell)
-        for c in range(lanes):
+        _cells(f, -1, factors, states, (0, chains), cell)
+        for c in range(chains):
             for e in range(ptr[cell[c]], ptr[cell[c] + 1]):
                 out[column[e], c] += value[e]
 
@@ -312,11 +312,11 @@ def add_features(factors: Factors, matrix: tuple[Ints, Ints, Floats], states: St
 @kernel
 def add_logs(factors: Factors, logs: Floats, states: States, out: Floats) -> None:
     """Add the log-potentials of each chain to out (chains,)."""
-    lanes = states.shape[1]
-    cell = np.empty(lanes, np.int64)
+    chains = states.shape[1]
+    cell = np.empty(chains, np.int64)
     for f in range(len(factors[0])):
-        _cells(f, -1, factors, states, (0, lanes), cell)
-        for c in range(lanes):
+        _cells(f, -1, factors, states, (0, chains), cell)
+        for c in range(chains):
             out[c] += logs[cell[c]]
 
 
@@ -333,13 +333,13 @@ def pseudo_tables(
 ) -> float:
     """Sum of weight times log p(site | others) over some sites and all rows; adds its slope by log-potential."""
     ptr, factor, step = places
-    lanes = states.shape[1]
-    conditionals, cell = np.empty((cards.max(), lanes)), np.empty(lanes, np.int64)
+    chains = states.shape[1]
+    conditionals, cell = np.empty((cards.max(), chains)), np.empty(chains, np.int64)
     value = 0.0
     for i in sites:
-        _conditional(i, cards, places, factors, logs, states, (0, lanes), (conditionals, cell))
+        _conditional(i, cards, places, factors, logs, states, (0, chains), (conditionals, cell))
         own, count = states[i], cards[i]
-        for c in range(lanes):
+        for c in range(chains):
             top = conditionals[0, c]
             for k in range(1, count):
                 top = max(top, conditionals[k, c])
@@ -351,9 +351,9 @@ def pseudo_tables(
                 conditionals[k, c] = -weights[c] * np.exp(conditionals[k, c] - top) / total
             conditionals[own[c], c] += weights[c]
         for e in range(ptr[i], ptr[i + 1]):
-            _cells(factor[e], i, factors, states, (0, lanes), cell)
+            _cells(factor[e], i, factors, states, (0, chains), cell)
             for k in range(count):
-                for c in range(lanes):
+                for c in range(chains):
                     slope[cell[c] + k * step[e]] += conditionals[k, c]
     return value
 
@@ -371,18 +371,18 @@ def pseudo_pairs(
 ) -> float:
     """As `pseudo_tables` for two states and pairs; slope (sites,) by field, turned (ends of pairs,) by coupling."""
     ptr, neighbour = graph
-    lanes = states.shape[1]
-    odds, rest = np.empty(lanes), np.empty(lanes)
+    chains = states.shape[1]
+    odds, rest = np.empty(chains), np.empty(chains)
     value = 0.0
     for i in sites:
         odds[:] = field[i]
         for k in range(ptr[i], ptr[i + 1]):
             row, j = states[neighbour[k]], coupling[k]
-            for c in range(lanes):
+            for c in range(chains):
                 odds[c] += j * row[c]
         own = states[i]
         total = 0.0
-        for c in range(lanes):
+        for c in range(chains):
             t = np.exp(-abs(odds[c]))
             near = 1.0 / (1.0 + t)
             one = near if odds[c] >= 0.0 else t * near
@@ -393,7 +393,7 @@ def pseudo_pairs(
         for k in range(ptr[i], ptr[i + 1]):
             row = states[neighbour[k]]
             total = 0.0
-            for c in range(lanes):
+            for c in range(chains):
                 total += rest[c] * row[c]
             turned[k] += total
     return value

@@ -1,7 +1,7 @@
 """Compiled loops of the junction tree: messages between tables that lie in one flat buffer.
 
 `w` is the buffer; positions in it, and all other numbers, are uint64, as signed ones would keep LLVM from vectorising.
-A table of c cells takes c times `lanes` numbers, the lane last. `program` begins with the numbers named in capitals
+A table of c cells takes c times `batch` numbers, the case last. `program` begins with the numbers named in capitals
 below, and `suffice.kernels.junction_tree_program` writes it.
 
 A *side* tells how a table and a smaller one meet (see `suffice.kernels.junction_tree_layout.Meeting`): start of the
@@ -39,9 +39,9 @@ _SIDE = np.uint64(5)  # Where the side begins in an entry or exit.
 _MESSAGE, _ROW = np.uint64(21), np.uint64(13)  # Numbers of a message, and of an entry or exit.
 _GIVER, _TAKER, _STEP = np.uint64(4), np.uint64(12), np.uint64(20)  # Where the sides begin in a step, and its numbers.
 
-# Places in the program: numbers of lanes, cliques, roots and messages, and where their descriptions begin; then
-# positions in the buffer: scratch, a fresh message, floors, powers, origins of the cliques, log Z of each lane.
-_LANES, _CLIQUES, _CLIQUES_AT, _ROOTS, _ROOTS_AT = (np.uint64(number) for number in range(5))
+# Places in the program: numbers of cases, cliques, roots and messages, and where their descriptions begin; then
+# positions in the buffer: scratch, a fresh message, floors, powers, origins of the cliques, log Z of each case.
+_BATCH, _CLIQUES, _CLIQUES_AT, _ROOTS, _ROOTS_AT = (np.uint64(number) for number in range(5))
 _MESSAGES, _MESSAGES_AT, _SCRATCH, _FRESH, _FLOORS = (np.uint64(number) for number in range(5, 10))
 _POWERS, _ORIGINS, _LOGS = (np.uint64(number) for number in range(10, 13))
 
@@ -161,15 +161,15 @@ def _multiply_from(w: Floats, offsets: AnyInts, program: Words, side: Index, sou
 
 @kernel
 def _spread(w: Floats, bits: Words, program: Words, clique: Index) -> None:
-    """Copy the potential of a clique, the same in all lanes, to where its belief will be."""
+    """Copy the potential of a clique, the same in the whole batch, to where its belief will be."""
     row = program[_CLIQUES_AT] + _3 * clique
-    start, origin, cells, lanes = program[row], program[row + _1], program[row + _2], program[_LANES]
+    start, origin, cells, batch = program[row], program[row + _1], program[row + _2], program[_BATCH]
     bits[program[_ORIGINS] + clique] = start
     for cell in range(origin, origin + cells):
         value = w[cell]
-        for k in range(lanes):
+        for k in range(batch):
             w[start + k] = value
-        start += lanes
+        start += batch
 
 
 @kernel
@@ -187,48 +187,48 @@ def _extremes(bits: Words, start: Index, size: Index) -> Any:
 
 @kernel
 def _scale(w: Floats, bits: Words, program: Words, clique: Index, start: Index, size: Index) -> None:
-    """Scale a message in each lane by a power of two so that its largest number lies in (0.5, 1]."""
-    lanes, powers, logs = program[_LANES], program[_POWERS] + clique * program[_LANES], program[_LOGS]
-    for lane in range(lanes):
+    """Scale a message in each case by a power of two so that its largest number lies in (0.5, 1]."""
+    batch, powers, logs = program[_BATCH], program[_POWERS] + clique * program[_BATCH], program[_LOGS]
+    for item in range(batch):
         most = _0
-        for k in range(start + lane, start + size, lanes):
+        for k in range(start + item, start + size, batch):
             most = max(most, bits[k])
         exponent = (most - _1) >> _EXPONENT if most != _0 else _HALF
-        bits[powers + lane] = (_OPPOSITE - exponent) << _EXPONENT
-        w[logs + lane] += np.float64(np.int64(exponent) - np.int64(_HALF))
-    if lanes == _1:
+        bits[powers + item] = (_OPPOSITE - exponent) << _EXPONENT
+        w[logs + item] += np.float64(np.int64(exponent) - np.int64(_HALF))
+    if batch == _1:
         power = w[powers]
         for k in range(size):
             w[start + k] *= power
     else:
-        for k in range(start, start + size, lanes):
-            for lane in range(lanes):
-                w[k + lane] *= w[powers + lane]
+        for k in range(start, start + size, batch):
+            for item in range(batch):
+                w[k + item] *= w[powers + item]
 
 
 @kernel
 def _divide(w: Floats, program: Words, clique: Index, start: Index, size: Index) -> None:
     """Turn the fresh message from the parent into the factor that the clique lacks; 0 / 0 is 0."""
-    lanes, powers, fresh = program[_LANES], program[_POWERS] + clique * program[_LANES], program[_FRESH]
-    if lanes == _1:
+    batch, powers, fresh = program[_BATCH], program[_POWERS] + clique * program[_BATCH], program[_FRESH]
+    if batch == _1:
         power = w[powers]
         for k in range(size):
             old, new = w[start + k], w[fresh + k] * power
             ratio = new / old
             w[fresh + k] = ratio if old > 0.0 else 0.0
     else:
-        for k in range(_0, size, lanes):
-            for lane in range(lanes):
-                old, new = w[start + k + lane], w[fresh + k + lane] * w[powers + lane]
+        for k in range(_0, size, batch):
+            for item in range(batch):
+                old, new = w[start + k + item], w[fresh + k + item] * w[powers + item]
                 ratio = new / old
-                w[fresh + k + lane] = ratio if old > 0.0 else 0.0
+                w[fresh + k + item] = ratio if old > 0.0 else 0.0
 
 
 @kernel
 def _normalize(w: Floats, program: Words, start: Index, cells: Index) -> None:
     """Divide the table of a root by its sum, and add the logarithm of the sum to log Z; a sum of 0 leaves zeros."""
-    lanes, sums, logs = program[_LANES], program[_FRESH], program[_LOGS]
-    if lanes == _1:
+    batch, sums, logs = program[_BATCH], program[_FRESH], program[_LOGS]
+    if batch == _1:
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
         for k in range(start, start + (cells & ~_3), _4):
             a, b, c, d = a + w[k], b + w[k + _1], c + w[k + _2], d + w[k + _3]
@@ -236,23 +236,23 @@ def _normalize(w: Floats, program: Words, start: Index, cells: Index) -> None:
             a += w[k]
         w[sums] = (a + b) + (c + d)
     else:
-        for lane in range(lanes):
-            w[sums + lane] = 0.0
-        for k in range(start, start + cells * lanes, lanes):
-            for lane in range(lanes):
-                w[sums + lane] += w[k + lane]
-    for lane in range(lanes):
-        total = w[sums + lane]
-        w[logs + lane] += np.log(total) / _LOG_TWO
-        w[sums + lane] = 1.0 / total if total > 0.0 else 0.0
-    if lanes == _1:
+        for item in range(batch):
+            w[sums + item] = 0.0
+        for k in range(start, start + cells * batch, batch):
+            for item in range(batch):
+                w[sums + item] += w[k + item]
+    for item in range(batch):
+        total = w[sums + item]
+        w[logs + item] += np.log(total) / _LOG_TWO
+        w[sums + item] = 1.0 / total if total > 0.0 else 0.0
+    if batch == _1:
         factor = w[sums]
         for k in range(cells):
             w[start + k] *= factor
     else:
-        for k in range(start, start + cells * lanes, lanes):
-            for lane in range(lanes):
-                w[k + lane] *= w[sums + lane]
+        for k in range(start, start + cells * batch, batch):
+            for item in range(batch):
+                w[k + item] *= w[sums + item]
 
 
 @kernel
@@ -270,24 +270,24 @@ def _lift(w: Floats, bits: Words, program: Words, clique: Index) -> None:
 @kernel
 def _enter(w: Floats, bits: Words, offsets: AnyInts, program: Words, floors: Floats, entries: Words) -> None:
     """Set everything to the beginning, and multiply the potentials by the entries."""
-    lanes, origins, spare = program[_LANES], program[_ORIGINS], program[_FRESH]
-    for lane in range(lanes):
-        w[program[_LOGS] + lane] = 0.0
+    batch, origins, spare = program[_BATCH], program[_ORIGINS], program[_FRESH]
+    for item in range(batch):
+        w[program[_LOGS] + item] = 0.0
     for clique in range(program[_CLIQUES]):
         bits[origins + clique] = program[program[_CLIQUES_AT] + _3 * clique + _1]
         w[program[_FLOORS] + clique] = floors[clique]
     for row in range(_0, np.uint64(len(entries)), _ROW):
         clique, source, side = entries[row], entries[row + _1], row + _SIDE
         if entries[row + _4] == _0:
-            _, bits[spare] = _extremes(bits, source, entries[row + _2] * lanes)
-            if w[program[_FLOORS] + clique] * w[spare] < _LOW and lanes == _1:
+            _, bits[spare] = _extremes(bits, source, entries[row + _2] * batch)
+            if w[program[_FLOORS] + clique] * w[spare] < _LOW and batch == _1:
                 _lift(w, bits, program, clique)
             w[program[_FLOORS] + clique] *= w[spare]
         if entries[side + _5] != _0:
             _widen(w, offsets, entries, side, source, program[_SCRATCH])
             source = program[_SCRATCH]
         origin = bits[origins + clique]
-        if origin != entries[side] and lanes == _1:
+        if origin != entries[side] and batch == _1:
             _multiply_from(w, offsets, entries, side, source, origin)
             bits[origins + clique] = entries[side]
         else:
@@ -299,14 +299,14 @@ def _enter(w: Floats, bits: Words, offsets: AnyInts, program: Words, floors: Flo
 @kernel
 def _pass_messages(w: Floats, bits: Words, offsets: AnyInts, program: Words, upward: bool) -> None:
     """Pass messages from the leaves to the roots, or back; one loop for both, as it is long to compile."""
-    lanes, origins, scratch = program[_LANES], program[_ORIGINS], program[_SCRATCH]
+    batch, origins, scratch = program[_BATCH], program[_ORIGINS], program[_SCRATCH]
     for step in range(program[_MESSAGES]):
         row = program[_MESSAGES_AT] + _MESSAGE * (step if upward else program[_MESSAGES] - _1 - step)
         start, size, clique, parent = program[row], program[row + _1], program[row + _2], program[row + _3]
         giver, taker = (clique, parent) if upward else (parent, clique)
         side, other = (row + _CHILD, row + _PARENT) if upward else (row + _PARENT, row + _CHILD)
         message = start if upward else program[_FRESH]
-        if lanes != _1 and bits[origins + giver] != program[side]:
+        if batch != _1 and bits[origins + giver] != program[side]:
             _spread(w, bits, program, giver)
         _reduce(w, offsets, program, side, bits[origins + giver], message, size, scratch)
         if upward:
@@ -315,10 +315,10 @@ def _pass_messages(w: Floats, bits: Words, offsets: AnyInts, program: Words, upw
                 _scale(w, bits, program, clique, start, size)
                 _, least = _extremes(bits, start, size)
             else:
-                for k in range(program[_POWERS] + clique * lanes, program[_POWERS] + (clique + _1) * lanes):
+                for k in range(program[_POWERS] + clique * batch, program[_POWERS] + (clique + _1) * batch):
                     w[k] = 1.0
             bits[program[_FRESH]] = least
-            if w[program[_FLOORS] + parent] * w[program[_FRESH]] < _LOW and lanes == _1:
+            if w[program[_FLOORS] + parent] * w[program[_FRESH]] < _LOW and batch == _1:
                 _lift(w, bits, program, parent)
             w[program[_FLOORS] + parent] *= w[program[_FRESH]]
         else:
@@ -327,7 +327,7 @@ def _pass_messages(w: Floats, bits: Words, offsets: AnyInts, program: Words, upw
             _widen(w, offsets, program, other, message, scratch)
             message = scratch
         origin = bits[origins + taker]
-        if origin != program[other] and lanes == _1:
+        if origin != program[other] and batch == _1:
             _multiply_from(w, offsets, program, other, message, origin)
             bits[origins + taker] = program[other]
         else:
@@ -341,7 +341,7 @@ def calibrate(program: Words, offsets: AnyInts, w: Floats, floors: Floats, entri
     """Turn potentials and entries into beliefs; if not `both`, only messages to the roots are passed, for log Z.
 
     The potentials lie in the buffer, none of them above 1; floors: lower bounds of their non-zero numbers, one for each
-    clique. The beliefs of each tree sum to 1 in each lane, or are all 0 where Z is 0. log Z is left in the buffer, in
+    clique. The beliefs of each tree sum to 1 in each case, or are all 0 where Z is 0. log Z is left in the buffer, in
     units of log 2. Returns the least floor.
     """
     bits = w.view(np.uint64)
@@ -365,13 +365,13 @@ def calibrate(program: Words, offsets: AnyInts, w: Floats, floors: Floats, entri
 def leave(program: Words, offsets: AnyInts, w: Floats, exits: Words) -> None:
     """Sum the beliefs out to the small tables of the exits."""
     for row in range(_0, np.uint64(len(exits)), _ROW):
-        side, size = row + _SIDE, exits[row + _2] * program[_LANES]
+        side, size = row + _SIDE, exits[row + _2] * program[_BATCH]
         _reduce(w, offsets, exits, side, exits[side], exits[row + _1], size, program[_SCRATCH])
 
 
 @kernel
 def moments(program: Words, offsets: AnyInts, w: Floats, floors: Floats, entries: Words, exits: Words) -> Any:
-    """Calibrate one lane, and sum out to the exits; returns log Z, and the least floor."""
+    """Calibrate one case, and sum out to the exits; returns log Z, and the least floor."""
     both = len(exits) > 0  # A plain True would compile `calibrate` once more.
     floor = calibrate(program, offsets, w, floors, entries, both)
     leave(program, offsets, w, exits)
@@ -414,42 +414,42 @@ def walk(program: Words, offsets: AnyInts, w: Floats, steps: Words) -> Any:
 
 
 @kernel
-def _fill(w: Floats, lanes: Index, entries: Words, codes: Codes, values: Floats, first: int) -> None:
-    """Write the entries of all lanes: ones at the observed state, or everywhere if the code is negative; or values."""
+def _fill(w: Floats, batch: Index, entries: Words, codes: Codes, values: Floats, first: int) -> None:
+    """Write the entries of all cases: ones at the observed state, or everywhere if the code is negative; or values."""
     for row in range(_0, np.uint64(len(entries)), _ROW):
         start, cells, column = entries[row + _1], entries[row + _2], entries[row + _3]
         if entries[row + _4] == _0:
-            for lane in range(lanes):
+            for item in range(batch):
                 for cell in range(cells):
-                    w[start + cell * lanes + lane] = values[first + np.int64(lane), column + cell]
+                    w[start + cell * batch + item] = values[first + np.int64(item), column + cell]
         else:
-            seen = codes[column, first : first + np.int64(lanes)]
+            seen = codes[column, first : first + np.int64(batch)]
             for cell in range(cells):
-                for lane in range(lanes):
-                    w[start + lane] = 1.0 if seen[lane] == np.int32(cell) or seen[lane] < 0 else 0.0
-                start += lanes
+                for item in range(batch):
+                    w[start + item] = 1.0 if seen[item] == np.int32(cell) or seen[item] < 0 else 0.0
+                start += batch
 
 
 @kernel
 def _accumulate(w: Floats, program: Words, weights: Floats, first: int, last: np.int64, sums: Floats) -> None:
-    """Add the beliefs of the cases, times their weights, to sums: cliques one after another, each with its lanes."""
-    lanes, factors = program[_LANES], program[_FRESH]
-    for lane in range(lanes):
-        case = first + np.int64(lane)
-        possible = case <= last and w[program[_LOGS] + lane] > -np.inf
-        w[factors + lane] = weights[case] if possible else 0.0
+    """Add the beliefs of the cases, times their weights, to sums: cliques one after another, each with its batch."""
+    batch, factors = program[_BATCH], program[_FRESH]
+    for item in range(batch):
+        case = first + np.int64(item)
+        possible = case <= last and w[program[_LOGS] + item] > -np.inf
+        w[factors + item] = weights[case] if possible else 0.0
     cell = _0
     for clique in range(program[_CLIQUES]):
         row = program[_CLIQUES_AT] + _3 * clique
-        start, size = program[row], program[row + _2] * lanes
-        if lanes == _1:
+        start, size = program[row], program[row + _2] * batch
+        if batch == _1:
             factor = w[factors]
             for k in range(size):
                 sums[cell + k] += factor * w[start + k]
         else:
-            for k in range(_0, size, lanes):
-                for lane in range(lanes):
-                    sums[cell + k + lane] += w[factors + lane] * w[start + k + lane]
+            for k in range(_0, size, batch):
+                for item in range(batch):
+                    sums[cell + k + item] += w[factors + item] * w[start + k + item]
         cell += size
 
 
@@ -465,21 +465,21 @@ def cases(
     answers: tuple[Floats, Floats, Floats, Floats],
     enough: float,
 ) -> None:
-    """Solve the cases span[0] to span[1], as many at a time as there are lanes.
+    """Solve the cases span[0] to span[1], as many at a time as a batch has.
 
     rows: entries and exits; table: codes (columns, cases) with negative ones for what was not observed, and values
-    (cases, numbers) of other entries, both with cases for all lanes of the last group; answers: log Z (cases,), the
-    exits (cases, numbers), weights (cases,) and sums (cells times lanes,). Without weights the sums are left alone. A
+    (cases, numbers) of other entries, both filled up to the whole last batch; answers: log Z (cases,), the
+    exits (cases, numbers), weights (cases,) and sums (cells times batch,). Without weights the sums are left alone. A
     log Z of NaN marks cases where a floor falls below `enough`.
     """
     entries, exits = rows
     codes, values = table
     logs, out, weights, sums = answers
-    lanes = program[_LANES]
+    batch = program[_BATCH]
     both = len(exits) > 0 or len(weights) > 0
-    for first in range(span[0], span[1], np.int64(lanes)):
-        last = min(first + np.int64(lanes), np.int64(span[1])) - 1
-        _fill(w, lanes, entries, codes, values, first)
+    for first in range(span[0], span[1], np.int64(batch)):
+        last = min(first + np.int64(batch), np.int64(span[1])) - 1
+        _fill(w, batch, entries, codes, values, first)
         trusted = calibrate(program, offsets, w, floors, entries, both) >= enough
         for case in range(first, last + 1):
             log_z = w[program[_LOGS] + np.uint64(case - first)] * _LOG_TWO
@@ -488,6 +488,6 @@ def cases(
             leave(program, offsets, w, exits)
             for case in range(first, last + 1):  # The small tables of the exits follow one another.
                 for column in range(out.shape[1]):
-                    out[case, column] = w[exits[_1] + np.uint64(column) * lanes + np.uint64(case - first)]
+                    out[case, column] = w[exits[_1] + np.uint64(column) * batch + np.uint64(case - first)]
             if len(weights) > 0:
                 _accumulate(w, program, weights, first, last, sums)

@@ -66,6 +66,9 @@ class BayesianNetwork(SummaryEstimator):
         variance_floor: share of the variance of a column below which EM lets no variance of it fall. A hidden state
             that shrinks onto one row stops there, and the certificate says so; 0 makes it an error.
         threads: threads of the E-step of a network of tables, None for all cores; the result does not depend on them.
+        memory_limit: most bytes of rows with missing values or hidden nodes that are read from files and held in memory
+            while EM goes over them, or a text such as "2GB"; half of what is free by default. The rest is in a scratch
+            folder.
         max_iter: most EM steps of a run.
         tolerance: EM stops when no probability changes by more, nor any weight or log variance in units of its columns.
         run: see `RunOptions`.
@@ -100,6 +103,7 @@ class BayesianNetwork(SummaryEstimator):
         acceleration: str | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
+        memory_limit: int | str | None = None,
         max_iter: int = 1000,
         tolerance: float = 1e-6,
         **run: Unpack[RunOptions],

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.domain import Domain, Variable
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
@@ -278,8 +279,7 @@ class NetworkFitted:
         `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
         by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.
         """
-        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
-            raise OptionError(f"n is {n!r}; expected a whole number of rows of at least 0; it must not be negative.")
+        whole_number(n, "n", 0)
         from suffice.families.base import generator
         from suffice.graphs.directed import topological_order
         from suffice.models.bayesian.missing import missing_rates, with_missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -228,15 +228,21 @@ def check_range(summary: Summary) -> None:
         else:
             continue
         huge |= {name: None for name, fine in zip(question.variables, good, strict=True) if not fine}
-    if huge:
-        raise DataError(
-            f"The values of {listing(huge)} are so large that the sums of their squares leave the range of float64. "
-            "Divide the columns by a constant, so that they stay below about 1e140."
-        )
+    refuse_huge(huge)
     if tiny:
         raise DataError(
             f"The values of {listing(tiny)} are so small that their squares have no digits left in float64. Multiply "
             "the columns by a constant, so that they are beyond about 1e-140."
+        )
+
+
+def refuse_huge(names: Iterable[Hashable]) -> None:
+    """An error for columns whose squares leave the range of floats."""
+    huge = tuple(names)
+    if huge:
+        raise DataError(
+            f"The values of {listing(huge)} are so large that the sums of their squares leave the range of float64. "
+            "Divide the columns by a constant, so that they stay below about 1e140."
         )
 
 

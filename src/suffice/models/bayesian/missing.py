@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import share
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing
 
@@ -25,8 +26,7 @@ def missing_rates(missing: object, domain: Domain) -> dict[Hashable, float]:
             f"missing= names {listing(unknown)}, which is no node; the nodes are {listing(domain.names)}."
         )
     for name, rate in by_node.items():
-        if isinstance(rate, bool) or not isinstance(rate, int | float | np.integer | np.floating) or not 0 <= rate <= 1:
-            raise OptionError(f"The share of missing cells of {name!r} is {rate!r}; expected a number from 0 to 1.")
+        share(rate, f"The share of missing cells of {name!r}")
     return {name: float(by_node.get(name, 0.0)) for name in domain.names}
 
 

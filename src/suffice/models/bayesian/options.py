@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from suffice.checks import choice, whole_number
 from suffice.domain import Variable, declare_all
 from suffice.errors import OptionError, listing
 from suffice.fitting.estimator import Estimator
@@ -40,8 +41,7 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
                 f"{option}= names {listing(unknown)}, which is no node; the nodes are {listing(nodes)}.{hint}"
             )
     for option, choices in CHOICES.items():
-        if options[option] not in choices:
-            raise OptionError(f"{option} is {options[option]!r}; expected one of {listing(choices)}.")
+        choice(options[option], option, choices)
     kinds: dict[Hashable, Any] = {}
     if options["nodes"]:
         from suffice.models.bayesian.nodes.kinds import read_kind
@@ -54,8 +54,7 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
                 f"states[{name!r}] is 'count', and its node is not one for counts; expected a list of states, such as "
                 f"range(10), or 'real', or nodes={{{name!r}: GLM(family=Poisson())}}."
             )
-    if not isinstance(options["n_init"], int) or options["n_init"] < 1:
-        raise OptionError(f"n_init is {options['n_init']!r}; expected a whole number of at least 1.")
+    whole_number(options["n_init"], "n_init")
     # What is plainly right is not sent to those who know all that may be given: they load with what they serve.
     size = options["equivalent_sample_size"]
     if type(size) is not float or not 1e-300 <= size <= 1e300:

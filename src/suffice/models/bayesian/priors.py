@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import is_real
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing, shortened
 from suffice.families.base import SMALLEST_NORMAL, as_array, as_numbers
@@ -38,8 +39,7 @@ OF_REALS = (LinearGaussianPrior, NormalWishart, NormalInverseGamma)
 
 def check_sample_size(size: Any) -> None:
     """Refuse an equivalent sample size that is not a positive number, whether a prior uses it or not."""
-    number = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
-    if not (number and 1 / MOST_COUNTS <= size <= MOST_COUNTS):
+    if not (is_real(size) and 1 / MOST_COUNTS <= size <= MOST_COUNTS):
         raise OptionError(f"equivalent_sample_size is {shortened(size)}; expected a positive number up to 1e+300.")
 
 
@@ -56,7 +56,7 @@ def check_prior(prior: Any, domain: Domain) -> None:
         return
     if isinstance(prior, str):
         _known_name(prior)
-    elif _is_number(prior):
+    elif is_real(prior):
         _checked(as_numbers(prior, "prior"), "the network")
     elif not hasattr(prior, "joint_marginal") and len(domain) > 1:
         raise OptionError(
@@ -74,10 +74,6 @@ def check_prior(prior: Any, domain: Domain) -> None:
 def _of_node(prior: Any, node: Hashable) -> tuple[Any, bool]:
     """What a prior says about a node, and whether it speaks of that node alone."""
     return (prior.get(node), True) if isinstance(prior, Mapping) else (prior, False)
-
-
-def _is_number(prior: object) -> bool:
-    return isinstance(prior, int | float | np.integer | np.floating) and not isinstance(prior, bool)
 
 
 def _short(prior: object) -> str:
@@ -113,7 +109,7 @@ def table_prior(prior: Any, domain: Domain, sample_size: float) -> DirichletRows
         return DirichletRows(np.asarray(NAMED[_known_name(prior)](sample_size, math.prod(shape[:-1]), shape[-1])))
     if hasattr(prior, "joint_marginal"):
         return DirichletRows(_from_network(prior, domain, sample_size))
-    if _is_number(prior):
+    if is_real(prior):
         return DirichletRows(_checked(as_numbers(prior, "prior"), repr(name)))
     array = as_array(prior if isinstance(prior, OF_REALS) else by_label(prior, domain, "prior"), "prior")
     if array.dtype.kind in "iuf" and array.shape == domain.shape(domain.names):
@@ -179,7 +175,7 @@ def noisy_or_prior(prior: Any, domain: Domain) -> float | None:
         return None
     if isinstance(prior, str) and prior.lower() in ("k2", "jeffreys"):
         return NAMED[prior.lower()](1.0, 1, 2)
-    if _is_number(prior):
+    if is_real(prior):
         return float(_checked(as_numbers(prior, "prior"), repr(name)))
     raise OptionError(
         f"The prior of the noisy-OR node {name!r} is {_short(prior)}; expected a number of pseudo-counts, 'k2' or "

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from suffice.domain import Domain, Variable
-from suffice.errors import MissingValueError, OptionError, listing
+from suffice.errors import OptionError, listing
 from suffice.fitting.contract import Inputs, Problem, Purpose
-from suffice.fitting.summaries import SummaryData, SummaryTask
+from suffice.fitting.summaries import SummaryData, SummaryTask, read_columns, rows_bar
 from suffice.models.bayesian.complete import CompleteProblem
 from suffice.models.bayesian.fitted import NetworkFitted
-from suffice.models.bayesian.learning import NodeLearning, check_range
+from suffice.models.bayesian.learning import MOST_SQUARES, NodeLearning, check_range, refuse_huge
+from suffice.models.em.held_rows import HeldData, hold_rows, refuse_unkept, score_rows
 from suffice.models.em.rows import batch_of, has_missing, read_rows
 from suffice.models.evidence import known_columns
+from suffice.sources.tally import summarize_complete, summarize_source
 from suffice.statistics import Patterns, Summary
 
 if TYPE_CHECKING:
+    from suffice.sources.base import Source
     from suffice.statistics import Statistic
 
 
@@ -48,17 +51,59 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         by_rows = purpose != "fit" and earlier is not None and has_missing(earlier.statistics)
         return SummaryTask.read(replace(self, by_rows=by_rows), given, known, purpose)
 
-    def read_source(self, source: Any, known: NetworkFitted | None, purpose: Purpose) -> SummaryData:
-        """One pass over an open source, or two."""
-        try:
-            data = super().read_source(source, known, purpose)
-        except MissingValueError:
-            if self.options["missing"] == "raise":
-                raise
-            data = SummaryTask.read_source(replace(self, by_rows=True), source, known, purpose)
+    def read_source(self, source: Source, known: NetworkFitted | None, purpose: Purpose) -> SummaryData:
+        """One pass over an open source where all rows show all nodes.
+
+        Where they do not, their distinct rows by another pass; rows that are not in memory stay where they are.
+        """
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
         unread = [name for name in self.learning.hidden if name in source.columns]
-        notes = (f"{listing(unread)} is hidden: the column of that name is not read",) if unread else ()
-        return replace(data, notes=(*data.notes, *notes))
+        if unread:
+            notes = (*notes, f"{listing(unread)} is hidden: the column of that name is not read")
+        asked = self.asked(domain, known, purpose)
+        with rows_bar(bool(self.options["progress"])) as advance:
+            settled = None
+            if asked != (Patterns(domain.names),):
+                if self.options["missing"] == "raise":
+                    return SummaryData(summarize_source(source, domain, asked, progress=advance), source.passes, notes)
+                met = summarize_complete(source, domain, asked, progress=advance)
+                if met.summary is not None:
+                    return SummaryData(met.summary, max(source.passes, 1), notes)
+                settled = replace(met.settled, domain=domain.merge(met.settled.domain))
+            if source.residence == "memory" or source.one_pass or purpose == "join":
+                rows = summarize_source(source, domain, (Patterns(domain.names),), progress=advance)
+                return SummaryData(rows, max(source.passes, 1), notes)
+            if purpose == "compare" and known is not None:
+                # EM and its engines load when values are missing.
+                from suffice.models.bayesian.em.expectation import row_scores
+
+                return score_rows(source, domain, row_scores, dict(known.nodes))
+            if settled is None:
+                settled = source.settle(domain, progress=advance)
+            whole = settled.domain.merge(Domain(self.learning.hidden.values()))
+            limits = {"memory_limit": self.options["memory_limit"], "threads": self.options["threads"]}
+            held = hold_rows(source, settled, whole, progress=advance, **limits)
+        if isinstance(held, Summary):
+            return SummaryData(held, max(source.passes, 1), notes)
+        return HeldData.of(held, settled, max(source.passes, 1), notes)
+
+    def kept(self, data: SummaryData) -> SummaryData:
+        """What a fit keeps: of rows that stay where they are how many there were, and no more."""
+        if not isinstance(data, HeldData):
+            return data
+        if data.held is not None:
+            data.held.close()
+        return data.at_rest()
+
+    def joined(self, earlier: SummaryData, later: SummaryData, keep: float) -> SummaryData:
+        """Rows that were learned, weighted by `keep`, and rows that join them."""
+        refuse_unkept(earlier.statistics)
+        return super().joined(earlier, later, keep)
+
+    def without(self, earlier: SummaryData, leaving: SummaryData) -> SummaryData:
+        """Rows that were learned, without those that leave."""
+        refuse_unkept(earlier.statistics)
+        return super().without(earlier, leaving)
 
     def required(
         self, columns: Sequence[Hashable], known: NetworkFitted | None, purpose: Purpose
@@ -102,6 +147,10 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         for variable in domain.variables if 0 in domain.cards else ():
             if variable.kind == "discrete" and variable.card == 0:
                 raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
+        if isinstance(data, HeldData) and data.held is not None:
+            refuse_huge(name for name, square in data.held.squares.items() if not square < MOST_SQUARES)
+        else:
+            refuse_unkept(summary)
         check_range(summary)
         if has_missing(summary):
             # EM and its engines load when values are missing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,40 @@ from suffice.array_types import Floats
 from suffice.engines.junction_tree import JunctionTree, TreePlan
 from suffice.engines.rows import EvidenceRows
 from suffice.graphs.nodes import Node
+from suffice.models.em.held_rows import Answers
+from suffice.models.em.rows import ObservedRows, code_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class TreeCounts:
+    """The E-step of discrete rows as a question to them, wherever they are; its parameters are a loaded tree.
+
+    `keep` says that the rows as the tree takes them are made once: for one shard in this process.
+    """
+
+    threads: int = 1
+    keep: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept stays."""
+        return {"threads": self.threads, "keep": self.keep}
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, int], ExpectedCounts]:
+        """By the identity of plan and rows, which are held as long as this is."""
+        return {}
+
+    def __call__(self, rows: ObservedRows, tree: JunctionTree) -> Answers:
+        """Sum of the log masses that agree with the rows, and the expected counts of all scopes of the tree."""
+        key = id(tree.plan), id(rows)
+        counts = self._kept.get(key)
+        if counts is None:
+            names, codes = code_matrix(rows)
+            counts = ExpectedCounts(tree.plan, names, codes, rows.weights, self.threads)
+            if self.keep:
+                self._kept[key] = counts
+        mass, tables = counts(tree)
+        return Answers((mass, *tables))
 
 
 @dataclass(frozen=True)

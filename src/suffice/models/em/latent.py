@@ -26,7 +26,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import EstimateError, OptionError
+from suffice.checks import whole_number
+from suffice.errors import EstimateError
 from suffice.families.base import generator
 from suffice.fitting.contract import F, Found, Judgement
 from suffice.fitting.control import Control, Outcome
@@ -47,6 +48,11 @@ class Expected(Generic[S]):
     log_likelihood: float
     statistics: S
 
+    def __add__(self, other: Expected[S]) -> Expected[S]:
+        """Of both sets of rows."""
+        both: Any = self.statistics
+        return Expected(self.log_likelihood + other.log_likelihood, both + other.statistics)
+
 
 @dataclass(frozen=True)
 class Starts:
@@ -58,7 +64,7 @@ class Starts:
 
     def __post_init__(self) -> None:
         """Refuse a number that is none."""
-        check_n_init(self.count)
+        whole_number(self.count, "n_init")
 
     def generators(self) -> list[np.random.Generator]:
         """One stream of random numbers for each start."""
@@ -67,12 +73,6 @@ class Starts:
             return rng.spawn(int(self.count))
         except TypeError:  # A generator that was not made from a seed sequence, such as that of a RandomState.
             return [np.random.default_rng(int(seed)) for seed in rng.integers(0, 2**62, size=int(self.count))]
-
-
-def check_n_init(n_init: Any) -> None:
-    """Refuse a number of starts that is none."""
-    if isinstance(n_init, bool) or not (isinstance(n_init, int | np.integer) and n_init >= 1):
-        raise OptionError(f"n_init is {n_init!r}; expected a whole number of at least 1.")
 
 
 class LatentProblem(ABC, Generic[P, S, F]):

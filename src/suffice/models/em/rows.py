@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,29 +29,10 @@ class ObservedRows:
     columns: Columns
     weights: Floats
 
-    @cached_property
-    def units(self) -> dict[Hashable, tuple[float, float]]:
-        """Mean and standard deviation of the values seen of each real variable; 0 and 1 where there is no spread."""
-        units: dict[Hashable, tuple[float, float]] = {}
-        for variable in self.domain.variables:
-            if variable.kind != "discrete":
-                values = self.columns.get(variable.name, np.empty(0))
-                seen = ~np.isnan(values)
-                weights, values = self.weights[seen] if len(values) else self.weights[:0], values[seen]
-                mean = float(weights @ values / weights.sum()) if weights.sum() > 0 else 0.0
-                spread = math.sqrt(float(weights @ (values - mean) ** 2 / weights.sum())) if weights.sum() > 0 else 0.0
-                units[variable.name] = mean, spread if spread > 1e-12 * abs(mean) else 1.0
-        return units
-
     def show(self, names: Iterable[Hashable]) -> bool:
         """Whether every row shows all of these variables."""
         columns = (self.columns.get(name) for name in names)
         return all(v is not None and not (v < 0 if v.dtype.kind == "i" else np.isnan(v)).any() for v in columns)
-
-    def scores(self, names: Sequence[Hashable]) -> Floats:
-        """Standard scores (n, p) of real variables; a missing value is a score of 0."""
-        parts = [(self.columns[name] - self.units[name][0]) / self.units[name][1] for name in names]
-        return np.nan_to_num(np.stack(parts, axis=1)) if parts else np.zeros((len(self.weights), 0))
 
 
 def has_missing(summary: Summary) -> bool:
@@ -68,14 +47,37 @@ def read_rows(summary: Summary, domain: Domain) -> ObservedRows:
     """
     question = next(question for question in summary.answers if isinstance(question, Patterns))
     patterns: PatternTable = summary[question]
-    columns: dict[Hashable, Any] = {}
-    for name, values in zip(question.variables, patterns.rows.T, strict=True):
-        if domain[name].kind == "discrete":
-            columns[name] = np.nan_to_num(values, nan=-1).astype(np.int32)
-        else:
-            columns[name] = np.ascontiguousarray(values, dtype=np.float64)
+    columns = _columns(question.variables, patterns, domain)
     seen = {name: (v >= 0).any() if v.dtype.kind == "i" else not np.isnan(v).all() for name, v in columns.items()}
     return ObservedRows(domain, {name: v for name, v in columns.items() if seen[name]}, patterns.weights)
+
+
+def _columns(
+    names: Sequence[Hashable], patterns: PatternTable, domain: Domain, *, narrow: bool = False
+) -> dict[Hashable, Any]:
+    """Codes and numbers of distinct rows by column; narrow: in the narrowest codes that hold their states."""
+    columns: dict[Hashable, Any] = {}
+    for name, values in zip(names, patterns.rows.T, strict=True):
+        if domain[name].kind == "discrete":
+            code = np.min_scalar_type(-domain[name].card - 1) if narrow else np.int32
+            columns[name] = np.nan_to_num(values, nan=-1).astype(code)
+        else:
+            columns[name] = np.ascontiguousarray(values, dtype=np.float64)
+    return columns
+
+
+def compact_rows(names: Sequence[Hashable], patterns: PatternTable, domain: Domain) -> ObservedRows:
+    """Distinct rows of some columns, in the narrowest codes that hold their states."""
+    columns = _columns(names, patterns, domain, narrow=True)
+    return ObservedRows(domain, columns, patterns.weights)
+
+
+def code_matrix(rows: ObservedRows) -> tuple[tuple[Hashable, ...], NDArray[np.int32]]:
+    """The names of the columns, all of them discrete, and their codes (n, d)."""
+    codes = np.empty((len(rows.weights), len(rows.columns)), np.int32)
+    for number, column in enumerate(rows.columns.values()):
+        codes[:, number] = column
+    return tuple(rows.columns), codes
 
 
 def batch_of(rows: ObservedRows, columns: Columns) -> Batch:

@@ -9,6 +9,7 @@ import numpy as np
 
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.families.member import ROUNDING
 from suffice.families.moments import hidden_far_out, mean_away
 from suffice.fitting.report import in_standard_errors
@@ -124,4 +125,4 @@ def log_likelihood(K: Floats, scatter: Floats, weight: float) -> float:
     """Sum of log densities of rows whose products about the mean are `scatter`."""
     sign, log_det = np.linalg.slogdet(K)
     assert sign > 0
-    return 0.5 * float(weight * (log_det - len(K) * math.log(2 * math.pi)) - np.vdot(scatter, K))
+    return 0.5 * float(weight * (log_det - len(K) * LOG_2PI) - np.vdot(scatter, K))

@@ -68,7 +68,7 @@ class ConjugateRegression(GLMProblem):
             dispersion=variance,
             ml_dispersion=sums.deviance / weight,
             deviance=sums.deviance,
-            null_deviance=null_deviance(end, self.sums.mean),
+            null_deviance=null_deviance(self.data, self.distribution, self.sums.mean),
             pearson=sums.pearson,
             df_resid=self.data.weight - len(beta),
             n_params=len(beta) + int(not known),

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, curvature_task, several_task
-from suffice.errors import EstimateError
+from suffice.engines.linear_predictor import (
+    CoefficientLayout,
+    ResponseDistribution,
+    RowBlock,
+    RowCurvature,
+    curvature_task,
+    several_task,
+)
 from suffice.fitting.control import Control
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fitted import filled, public_blocks
-from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.problem import RegressionProblem, deviance_of
+from suffice.models.glm.problem import RegressionProblem, deviance_question
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxDistribution
 from suffice.solvers.information import LEAST_PIVOT, Information
@@ -42,23 +48,8 @@ class RowEnd:
 
 def _sandwich(end: RowEnd) -> Floats:
     """I^-1 (sum over rows of squared scores) I^-1, which holds where the variance is not that of the family."""
-    distribution = end.distribution
-    layout = end.data.design.layout
-
-    def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        _, score, information = distribution(eta, y)
-        return np.zeros_like(eta), score, score**2 + 0.0 * information
-
-    def task(block: RowBlock) -> Any:
-        return curvature_task(layout, squared, end.beta)(block)
-
-    rows = end.data.blocks
-    if isinstance(rows, RowsInMemory) and rows.trials is not None and rows.block.weights is not None:
-        # The score of a row of trials is the sum over its trials, so that its square has the square of their number.
-        rows = RowsInMemory(replace(rows.block, weights=rows.block.weights * rows.trials))
-    elif end.data.constant:
-        raise EstimateError("Robust errors of successes and failures need rows in memory.")
-    squares = rows.reduce(task)
+    squared = curvature_task(end.data.design.layout, SquaredScores(end.distribution), end.beta)
+    squares = end.data.blocks.reduce(partial(_over_trials, question=squared))
     assert squares.body is not None
     middle = Information(squares.body, squares.cross, squares.levels).dense()
     bread = end.information.inverse() / end.dispersion
@@ -66,22 +57,49 @@ def _sandwich(end: RowEnd) -> Floats:
     return end.data.design.public_matrix(bread @ middle @ bread)
 
 
+def _over_trials(block: RowBlock, *, question: Callable[[RowBlock], RowCurvature]) -> RowCurvature:
+    """The score of a row of trials is the sum over its trials, so that its square has the square of their number."""
+    if block.trials is not None and block.weights is not None:
+        block = replace(block, weights=block.weights * block.trials)
+    return question(block)
+
+
+@dataclass(frozen=True)
+class SquaredScores:
+    """The square of each row's score in place of its information, of one linear predictor or of several."""
+
+    distribution: ResponseDistribution
+
+    def __call__(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """No value, the score, and its square."""
+        value, score, information = self.distribution(eta, y)
+        squares = score**2 + 0.0 * information if eta.ndim == 1 else score[:, :, None] * score[:, None, :]
+        return np.zeros_like(value), score, squares
+
+
+@dataclass(frozen=True)
+class ScoreDifferences:
+    """Minus the second derivative of each row's log-likelihood in eta, where it has a sign; 0 elsewhere."""
+
+    distribution: RowDistribution
+    sign: float
+
+    def __call__(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """No value, no score, and the derivative by differences."""
+        step = 6e-6 * np.maximum(1.0, np.abs(eta))
+        ahead, behind = self.distribution(eta + step, y)[1], self.distribution(eta - step, y)[1]
+        own = np.maximum(self.sign * (behind - ahead) / (2.0 * step), 0.0)
+        return np.zeros_like(eta), np.zeros_like(eta), own
+
+
 def _observed(end: RowEnd) -> Floats:
     """The inverse of the observed information: minus the second derivative, by differences of the score in eta."""
-    distribution = end.distribution
     layout = end.data.design.layout
-    parts = []
-    for sign in (1.0, -1.0):
-
-        def curved(eta: Floats, y: Floats, sign: float = sign) -> tuple[Floats, Floats, Floats]:
-            step = 6e-6 * np.maximum(1.0, np.abs(eta))
-            ahead, behind = distribution(eta + step, y)[1], distribution(eta - step, y)[1]
-            own = np.maximum(sign * (behind - ahead) / (2.0 * step), 0.0)
-            return np.zeros_like(eta), np.zeros_like(eta), own
-
-        curved_rows = end.data.blocks.reduce(curvature_task(layout, curved, end.beta))
-        assert curved_rows.body is not None
-        parts.append(Information(curved_rows.body, curved_rows.cross, curved_rows.levels).dense())
+    signs = (ScoreDifferences(end.distribution, sign) for sign in (1.0, -1.0))
+    parts = [
+        Information(curved.body, curved.cross, curved.levels).dense()
+        for curved in end.data.blocks.reduce_all(*(curvature_task(layout, sign, end.beta) for sign in signs))
+    ]
     phi = end.dispersion if end.distribution.family.free_dispersion else 1.0
     kept = np.setdiff1d(np.arange(layout.size), np.array(end.dropped, dtype=np.intp))
     whole = np.zeros((layout.size, layout.size))
@@ -95,33 +113,40 @@ def _observed(end: RowEnd) -> Floats:
     return end.data.design.public_matrix(whole)
 
 
-def null_deviance(end: RowEnd, mean: float) -> float:
+def null_deviance(data: RegressionData, distribution: RowDistribution, mean: float) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
-    distribution = end.distribution
-    layout = CoefficientLayout(end.data.design.constant, 0)
-    rows = end.data.blocks.mapped(lambda block: RowBlock(block.dense[:, :0], block.y, block.weights, block.offset))
-    problem = RegressionProblem(rows, layout, distribution)
-    beta = np.zeros(layout.size)
+    beta, bare = _null_point(data, distribution, mean), data.blocks.without_columns()
+    if not np.isfinite(beta).all():
+        return 0.0
+    problem = RegressionProblem(bare, CoefficientLayout(data.design.constant, 0), distribution)
+    if data.design.constant and data.has_offset and math.isfinite(problem.objective(beta)[0]):
+        beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
+    question = bare.asked(deviance_question(problem.layout, distribution, beta))
+    return max(float(data.blocks.once(_null_name(distribution, beta), question)), 0.0)
+
+
+def expect_null_deviance(data: RegressionData, distribution: RowDistribution, mean: float) -> None:
+    """Let the next round bring what `null_deviance` will ask, where the average says at which intercept."""
+    beta = _null_point(data, distribution, mean)
+    if np.isfinite(beta).all() and not data.has_offset and not data.blocks.in_memory:
+        question = deviance_question(CoefficientLayout(data.design.constant, 0), distribution, beta)
+        data.blocks.expect(_null_name(distribution, beta), data.blocks.without_columns().asked(question))
+
+
+def _null_point(data: RegressionData, distribution: RowDistribution, mean: float) -> Floats:
+    """The intercept of the average of the response, where there is an intercept."""
     with np.errstate(all="ignore"):
-        if end.data.design.constant:
-            beta[0] = float(end.distribution.link.eta(np.array([mean]))[0])
-        edge = not np.isfinite(beta).all()
-        if edge:
-            return 0.0
-        if end.data.design.constant and end.data.has_offset and math.isfinite(problem.objective(beta)[0]):
-            beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
-        return deviance_of(problem.rows, layout, distribution, beta)
+        return distribution.link.eta(np.array([mean])) if data.design.constant else np.zeros(0)
+
+
+def _null_name(distribution: RowDistribution, beta: Floats) -> Hashable:
+    return "null deviance", distribution.family, distribution.link.name, beta.tobytes()
 
 
 def label_sandwich(data: RegressionData, beta: Floats, information: Information, dropped: tuple[int, ...]) -> Floats:
     """The sandwich of a softmax fit at coefficients (k, m): a row's score is its residual of each class times it."""
     classes = beta.shape[1] + 1
-    distribution = SoftmaxDistribution(classes)
-
-    def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        value, score, _ = distribution(eta, y)
-        return np.zeros_like(value), score, score[:, :, None] * score[:, None, :]
-
+    squared = SquaredScores(SoftmaxDistribution(classes))
     middle = data.blocks.reduce(several_task(data.design.layout, squared, beta)).body
     assert middle is not None
     bread = filled(information.inverse(), dropped, classes - 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from suffice.engines.linear_predictor import (
     weighted_sum,
     wide_products,
 )
-from suffice.models.glm.input import RowsInMemory, StreamRows
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.links import CumulativeLink, Link
 from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.information import Information
@@ -96,29 +97,29 @@ class Ends:
 
 
 @dataclass(frozen=True, eq=False)
-class CumulativeProblem(RegressionProblem):
-    """The regression of `classes` ordered labels; the parameters are ``[thresholds][coefficients]``.
+class CumulativeRows:
+    """What rows of `classes` ordered labels answer; the parameters are ``[thresholds][coefficients]``.
 
     A response of k + classes has no upper end any more, one of k + 2 classes no lower end, one of k + 3 classes
     neither: what rows still say once a separating direction has decided a part of them.
     """
 
-    classes: int = 2
+    layout: CoefficientLayout
+    distribution: CumulativeDistribution
+    classes: int
 
     @property
     def width(self) -> int:
         """Thresholds and coefficients."""
         return self.classes - 1 + self.layout.size
 
-    @property
-    def _cumulative(self) -> CumulativeDistribution:
-        """The distribution, which takes two ends in place of eta and y."""
-        distribution: Any = self.distribution
-        cumulative: CumulativeDistribution = distribution
-        return cumulative
+    def split(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """Thresholds and coefficients."""
+        return parameters[: self.classes - 1], parameters[self.classes - 1 :]
 
-    def ends(self, part: RowBlock, theta: Floats, beta: Floats) -> Ends:
+    def ends(self, part: RowBlock, parameters: Floats) -> Ends:
         """Where the probability of each row begins and ends."""
+        theta, beta = self.split(parameters)
         codes = part.y.astype(np.intp)
         own, opened = codes % self.classes, codes // self.classes
         above = np.where(opened & 1, self.classes, own + 1)
@@ -127,114 +128,78 @@ class CumulativeProblem(RegressionProblem):
         edges = np.concatenate(([-np.inf], theta, [np.inf]))
         return Ends(above, below, edges[above] - eta, edges[below] - eta)
 
-    def _split(self, parameters: Floats) -> tuple[Floats, Floats]:
-        return parameters[: self.classes - 1], parameters[self.classes - 1 :]
-
     def _by_threshold(self, places: Places, values: Floats) -> Floats:
         """Sums (K - 1,) of values at each threshold."""
         return np.bincount(places, values, minlength=self.classes + 1)[1:-1].astype(np.float64, copy=False)
 
-    def _pulled(self, part: RowBlock, ends: Ends, up: Floats, low: Floats) -> Floats:
+    def pulled(self, part: RowBlock, ends: Ends, up: Floats, low: Floats) -> Floats:
         """Slopes in the ends of each row as a slope in all parameters: an end is a threshold less eta."""
         own = self._by_threshold(ends.above, up) + self._by_threshold(ends.below, low)
         return np.concatenate((own, -transpose_product(self.layout, part, up + low)))
 
-    # -- what solvers ask --------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------------------------
 
-    def slopes(self, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
+    def slopes(self, parameters: Floats, block: RowBlock) -> RowCurvature:
         """Value and gradient."""
-        theta, coefficients = self._split(beta)
+        value, gradient = 0.0, np.zeros(self.width)
+        for part in self.layout.parts(block):
+            ends = self.ends(part, parameters)
+            terms, (up, low), _ = self.distribution(ends.upper, ends.lower)
+            value += weighted_sum(terms, part.weights)
+            gradient += self.pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
+        return RowCurvature(value, gradient)
 
-        def task(block: RowBlock) -> RowCurvature:
-            value, gradient = 0.0, np.zeros(self.width)
-            for part in self.layout.parts(block):
-                ends = self.ends(part, theta, coefficients)
-                terms, (up, low), _ = self._cumulative(ends.upper, ends.lower)
-                value += weighted_sum(terms, part.weights)
-                gradient += self._pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
-            return RowCurvature(value, gradient)
-
-        return task
-
-    def turned(self, beta: Floats, vector: Floats) -> Callable[[RowBlock], RowCurvature]:
+    def turned(self, parameters: Floats, vector: Floats, block: RowBlock) -> RowCurvature:
         """The information times a vector."""
-        theta, coefficients = self._split(beta)
-        moves, along = self._split(vector)
+        moves, along = self.split(vector)
         moves = np.concatenate(([0.0], moves, [0.0]))
+        product = np.zeros(self.width)
+        for part in self.layout.parts(block):
+            ends = self.ends(part, parameters)
+            (upper, mixed, lower) = self.distribution(ends.upper, ends.lower)[2]
+            eta = linear_predictor(self.layout, replace(part, offset=None), along)
+            up, low = moves[ends.above] - eta, moves[ends.below] - eta
+            product += self.pulled(
+                part,
+                ends,
+                weighted(upper * up + mixed * low, part.weights),
+                weighted(mixed * up + lower * low, part.weights),
+            )
+        return RowCurvature(0.0, product)
 
-        def task(block: RowBlock) -> RowCurvature:
-            product = np.zeros(self.width)
-            for part in self.layout.parts(block):
-                ends = self.ends(part, theta, coefficients)
-                (upper, mixed, lower) = self._cumulative(ends.upper, ends.lower)[2]
-                eta = linear_predictor(self.layout, replace(part, offset=None), along)
-                up, low = moves[ends.above] - eta, moves[ends.below] - eta
-                product += self._pulled(
-                    part,
-                    ends,
-                    weighted(upper * up + mixed * low, part.weights),
-                    weighted(mixed * up + lower * low, part.weights),
-                )
-            return RowCurvature(0.0, product)
-
-        return task
-
-    def diagonal(self, beta: Floats) -> Floats:
-        """From the whole information: thresholds and coefficients of one linear predictor are few."""
-        return self.evaluate(beta)[2].diagonal()
-
-    def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
-        """Value, gradient and observed information."""
-        return super().curvature(beta) if self.rooted else self._sums(beta, squares=False)
-
-    def roots(self, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
+    def roots(self, parameters: Floats, block: RowBlock) -> RootCurvature:
         """Value, gradient and a root of the information: two rows for each row, from a root of that about its ends."""
-        theta, coefficients = self._split(beta)
-
-        def task(block: RowBlock) -> RootCurvature:
-            value, gradient, root = 0.0, np.zeros(self.width), np.zeros((0, self.width))
-            for part in self.layout.parts(block, max(2_048, 4 * self.width)):
-                ends = self.ends(part, theta, coefficients)
-                terms, (up, low), second = self._cumulative(ends.upper, ends.lower)
-                value += weighted_sum(terms, part.weights)
-                gradient += self._pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
-                upper, mixed, lower = (weighted(one, part.weights) for one in second)
-                first = np.sqrt(np.maximum(upper, 0.0))
-                side = np.divide(mixed, first, out=np.zeros_like(mixed), where=first > 0.0)
-                rest = np.sqrt(np.maximum(lower - side**2, 0.0))
-                above, below = self._by_end(part, ends.above), self._by_end(part, ends.below)
-                scaled = (first[:, None] * above + side[:, None] * below, rest[:, None] * below)
-                root = np.asarray(np.linalg.qr(np.vstack((root, *scaled)), mode="r"))
-            return RootCurvature(value, gradient, root)
-
-        return task
+        value, gradient, root = 0.0, np.zeros(self.width), np.zeros((0, self.width))
+        for part in self.layout.parts(block, max(2_048, 4 * self.width)):
+            ends = self.ends(part, parameters)
+            terms, (up, low), second = self.distribution(ends.upper, ends.lower)
+            value += weighted_sum(terms, part.weights)
+            gradient += self.pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
+            upper, mixed, lower = (weighted(one, part.weights) for one in second)
+            first = np.sqrt(np.maximum(upper, 0.0))
+            side = np.divide(mixed, first, out=np.zeros_like(mixed), where=first > 0.0)
+            rest = np.sqrt(np.maximum(lower - side**2, 0.0))
+            above, below = self._by_end(part, ends.above), self._by_end(part, ends.below)
+            scaled = (first[:, None] * above + side[:, None] * below, rest[:, None] * below)
+            root = np.asarray(np.linalg.qr(np.vstack((root, *scaled)), mode="r"))
+        return RootCurvature(value, gradient, root)
 
     def _by_end(self, part: RowBlock, places: Places) -> Floats:
         """The slope of an end of each row in all parameters (n, k); ends at infinity have no curvature to multiply."""
         edges = np.eye(self.classes + 1)[:, 1:-1]
         return np.column_stack((edges[places], -part.dense))
 
-    def score_squares(self, beta: Floats) -> Floats:
-        """The sum over rows of the outer product of their scores (k, k): the middle of the sandwich."""
-        return self._sums(beta, squares=True)[2].dense()
-
-    def _sums(self, beta: Floats, *, squares: bool) -> tuple[float, Floats, Information]:
-        theta, coefficients = self._split(beta)
-
-        def task(whole: RowBlock) -> RowCurvature:
-            (part,) = self.layout.parts(whole, whole.rows)
-            ends = self.ends(part, theta, coefficients)
-            terms, (up, low), second = self._cumulative(ends.upper, ends.lower)
-            gradient = self._pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
-            if squares:
-                second = (up * up, up * low, low * low)
-            upper, mixed, lower = (weighted(one, part.weights) for one in second)
-            products = self._products(part, ends, upper, mixed, lower)
-            return RowCurvature(weighted_sum(terms, part.weights), gradient, *products)
-
-        sums = self.rows.reduce(task)
-        assert sums.body is not None
-        return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
+    def sums(self, parameters: Floats, squares: bool, whole: RowBlock) -> RowCurvature:
+        """Value, gradient and observed information; squares: the outer products of the scores in its place."""
+        (part,) = self.layout.parts(whole, whole.rows)
+        ends = self.ends(part, parameters)
+        terms, (up, low), second = self.distribution(ends.upper, ends.lower)
+        gradient = self.pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
+        if squares:
+            second = (up * up, up * low, low * low)
+        upper, mixed, lower = (weighted(one, part.weights) for one in second)
+        products = self._products(part, ends, upper, mixed, lower)
+        return RowCurvature(weighted_sum(terms, part.weights), gradient, *products)
 
     def _products(
         self, part: RowBlock, ends: Ends, upper: Floats, mixed: Floats, lower: Floats
@@ -258,6 +223,52 @@ class CumulativeProblem(RegressionProblem):
         body[held:, :held] = body[:held, held:].T
         return body, None if cross is None else np.vstack((between[:, self.layout.body :], cross)), levels
 
+
+@dataclass(frozen=True, eq=False)
+class CumulativeProblem(RegressionProblem):
+    """The regression of `classes` ordered labels; the parameters are ``[thresholds][coefficients]``."""
+
+    classes: int = 2
+
+    @property
+    def width(self) -> int:
+        """Thresholds and coefficients."""
+        return self.classes - 1 + self.layout.size
+
+    @property
+    def labels(self) -> CumulativeRows:
+        """What is asked of the rows; the distribution takes two ends in place of eta and y."""
+        distribution: Any = self.distribution
+        return CumulativeRows(self.layout, distribution, self.classes)
+
+    # -- what solvers ask --------------------------------------------------------------------------------------------
+
+    def slopes(self, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
+        """Value and gradient."""
+        return partial(self.labels.slopes, beta)
+
+    def turned(self, beta: Floats, vector: Floats) -> Callable[[RowBlock], RowCurvature]:
+        """The information times a vector."""
+        return partial(self.labels.turned, beta, vector)
+
+    def roots(self, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
+        """Value, gradient and a root of the information."""
+        return partial(self.labels.roots, beta)
+
+    def diagonal(self, beta: Floats) -> Floats:
+        """From the whole information: thresholds and coefficients of one linear predictor are few."""
+        return self.evaluate(beta)[2].diagonal()
+
+    def _curvatures(self, beta: Floats) -> Callable[[RowBlock], Any]:
+        """Value, gradient and observed information."""
+        return self.roots(beta) if self.rooted else partial(self.labels.sums, beta, False)
+
+    def score_squares(self, beta: Floats) -> Floats:
+        """The sum over rows of the outer product of their scores (k, k): the middle of the sandwich."""
+        sums = self.rows.reduce(partial(self.labels.sums, beta, True))
+        assert sums.body is not None
+        return Information(sums.body, sums.cross, sums.levels).dense()
+
     def possible(self, whole: Floats, index: int) -> Floats:
         """Thresholds on both sides of threshold `at` make room for it."""
         if index >= self.classes - 1:
@@ -272,7 +283,7 @@ class CumulativeProblem(RegressionProblem):
 
 
 def cumulative_problem(
-    rows: RowsInMemory | StreamRows,
+    rows: RegressionRows,
     layout: CoefficientLayout,
     link: Link,
     classes: int,

@@ -22,7 +22,7 @@ from suffice.models.glm import rowwise
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.matched import MatchedRows
-from suffice.models.glm.pieces import parts_of
+from suffice.models.glm.pieces import parts_of, stream_of
 from suffice.models.glm.profile import profile_intervals
 from suffice.models.glm.registry import declared
 from suffice.models.glm.results import (
@@ -81,6 +81,8 @@ class GLM(Estimator):
         random_state: seed of the order of rows in solver="sgd".
         max_iter: most iterations.
         tolerance: on the Newton decrement, in standard errors (other solvers: on the largest scaled slope).
+        memory_limit: most bytes of prepared rows that are read from files, or a text such as "2GB"; beyond it they are
+            kept in a scratch folder. Half of the memory that is free by default.
         run: see `RunOptions`.
 
     >>> import numpy as np
@@ -114,6 +116,7 @@ class GLM(Estimator):
         random_state: Any = 0,
         max_iter: int = 100,
         tolerance: float = 1e-8,
+        memory_limit: int | str | None = None,
         **run: Unpack[RunOptions],
     ) -> None:
         """See the class."""
@@ -371,7 +374,9 @@ class GLM(Estimator):
         """Predict for new rows.
 
         Args:
-            X: rows with the columns of the fit.
+            X: rows with the columns of the fit. Those of a Dask or Spark DataFrame stay where they are: what comes back
+                is such a frame with a column "prediction" (with an interval "lower" and "upper", too), or one for each
+                label.
             kind: "response" (the mean; for labels their probabilities), "link" (the linear predictor; of ordered labels
                 threshold less linear predictor, for each threshold), or "class" (the likeliest label).
             offset: as in `fit`.
@@ -379,17 +384,24 @@ class GLM(Estimator):
             interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
         """
         fitted, df, unknown = self.fitted_, self._df(), self._options["unknown"]
+        more = {"offset": offset, "exposure": exposure}
+        source = stream_of(X)
+        if source is not None and source.unordered:
+            return rowwise.distributed(source, fitted, more, unknown, kind, interval, df)
         answers = [
             rowwise.predict(fitted, *rowwise.new_rows(fitted, part, unknown), kind, interval, df)
-            for part in parts_of(X, fitted, {"offset": offset, "exposure": exposure})
+            for part in parts_of(X, fitted, more)
         ]
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
-    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Any:
         """Probabilities of the classes (n, classes), in the order of `classes_`."""
         fitted = self.fitted_
         if fitted.classes is None and not fitted.family_object.labels:
             raise OptionError(f"The {fitted.family} family has no classes.")
+        source = stream_of(X)
+        if source is not None and source.unordered:
+            return rowwise.distributed(source, fitted, {"offset": offset}, self._options["unknown"], labels=True)
         shares = np.asarray(self.predict(X, offset=offset))
         return shares if shares.ndim == 2 else np.column_stack((1.0 - shares, shares))
 
@@ -404,11 +416,9 @@ class GLM(Estimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
-        total = weight = 0.0
-        for part in self._scored(X, y, sample_weight, rows):
-            total += float(part.weights @ part.log_prob)
-            weight += float(part.weights.sum())
-        return total / weight
+        return rowwise.mean_score(
+            self.fitted_, X, {"y": y, "sample_weight": sample_weight, **rows}, self._options["unknown"]
+        )
 
     def residuals(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, kind: str = "deviance", **rows: Any

@@ -24,7 +24,6 @@ from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.glm.existence import bends
 from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.family import RowDistribution
-from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.separation import MOST_NUMBERS, dense_rows
 from suffice.models.glm.solve import Result, Search, solve, told_to_stop
@@ -122,13 +121,10 @@ class EdgeRows:
 def edge_rows(problem: RegressionProblem) -> EdgeRows | None:
     """The rows that may be on the edge; None where rows are not in memory, many, or none may be there."""
     distribution, rows = problem.distribution, problem.rows
-    if (
-        not (isinstance(distribution, RowDistribution) and isinstance(rows, RowsInMemory))
-        or rows.rows * problem.size > MOST_NUMBERS
-    ):
+    if not (isinstance(distribution, RowDistribution) and rows.in_memory) or rows.rows * problem.size > MOST_NUMBERS:
         return None
     block = rows.block
-    matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
+    matrix = np.concatenate([dense_rows(problem.layout, part) for part in problem.layout.parts(block)])
     if problem.kept is not None and problem.fixed is not None:
         if problem.fixed.any() or problem.penalty is not None:
             return None

@@ -15,6 +15,7 @@ away only if some linear predictor does. Hence:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, RowDistribution
-from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import CoefficientPenalties
 from suffice.models.glm.problem import Largest, RegressionProblem, deviance_of
@@ -179,15 +179,8 @@ class ExistenceQuestion:
 
     def _limit_deviance(self, *, min_over_rows: bool) -> float:
         """The deviance of rows at their limit: of all together, or the least; 0 where a row gains by going there."""
-        gaussian = self.family.name == "gaussian"
-
-        def task(block: RowBlock) -> Largest | float:
-            weights = np.ones(block.rows) if block.weights is None else block.weights
-            deviance = (np.maximum(block.y, 0.0) if min_over_rows else block.y) ** 2 if gaussian else 1.0 / block.y
-            own = (weights * deviance)[weights > 0.0]
-            return Largest(-float(own.min(initial=np.inf))) if min_over_rows else float(own.sum())
-
-        total = self.problem.rows.reduce(task)
+        question = partial(_at_limits, gaussian=self.family.name == "gaussian", min_over_rows=min_over_rows)
+        total = self.problem.rows.reduce(question)
         return -total.value if isinstance(total, Largest) else float(total)
 
     def _limited(self, result: Result) -> Separation:
@@ -236,28 +229,21 @@ class ExistenceQuestion:
     def _small(self) -> bool:
         """Whether the rows are in memory and few enough to be looked at one by one."""
         rows = self.problem.rows
-        return isinstance(rows, RowsInMemory) and rows.rows * self.problem.size <= MOST_NUMBERS
+        return rows.in_memory and rows.rows * self.problem.size <= MOST_NUMBERS
 
     def _rows(self) -> tuple[Floats, RowBlock]:
         """All columns of all rows, 0 for those that were left out."""
         problem = self.problem
-        assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
-        matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
+        matrix = np.concatenate([dense_rows(problem.layout, part) for part in problem.layout.parts(block)])
         if problem.kept is not None:
             matrix[:, np.setdiff1d(np.arange(problem.width), problem.kept)] = 0.0
         return matrix, block
 
     def _no_extremes(self) -> bool:
         """Whether no response has a finite value at an edge: no count is 0, and no share is 0 or 1."""
-        binomial = self.family.name == "binomial"
-
-        def task(block: RowBlock) -> Largest:
-            ends = (block.y <= 0.0) | (block.y >= 1.0) if binomial else block.y <= 0.0
-            ends &= True if block.weights is None else block.weights > 0.0
-            return Largest(float(ends.any()))
-
-        return self.pair in EDGED and self.problem.rows.reduce(task).value == 0.0
+        question = partial(_has_extremes, binomial=self.family.name == "binomial")
+        return self.pair in EDGED and self.problem.rows.reduce(question).value == 0.0
 
     def _inside(self, result: Result) -> bool:
         """Whether a concave objective has its maximum near the result, away from all edges.
@@ -292,6 +278,21 @@ class ExistenceQuestion:
         lengths = np.sqrt((((matrix / scale) @ vectors) ** 2 / values).sum(axis=1))
         live = weights > 0.0
         return decrement < NEAR and bool((REACH * decrement * lengths < room)[live].all())
+
+
+def _at_limits(block: RowBlock, *, gaussian: bool, min_over_rows: bool) -> Largest | float:
+    """The deviance of rows at their limit: minus the least of any, or their sum."""
+    weights = np.ones(block.rows) if block.weights is None else block.weights
+    deviance = (np.maximum(block.y, 0.0) if min_over_rows else block.y) ** 2 if gaussian else 1.0 / block.y
+    own = (weights * deviance)[weights > 0.0]
+    return Largest(-float(own.min(initial=np.inf))) if min_over_rows else float(own.sum())
+
+
+def _has_extremes(block: RowBlock, *, binomial: bool) -> Largest:
+    """1 where a response has a finite value at an edge, else 0."""
+    ends = (block.y <= 0.0) | (block.y >= 1.0) if binomial else block.y <= 0.0
+    ends &= True if block.weights is None else block.weights > 0.0
+    return Largest(float(ends.any()))
 
 
 def _is_less(one: float, other: float, size: float = 0.0) -> bool:

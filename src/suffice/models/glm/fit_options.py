@@ -6,9 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from suffice.checks import choice
+from suffice.checks import byte_count, choice, is_number, truth
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError
 from suffice.fitting.control import LIMITS
@@ -104,8 +102,9 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name, allowed in CHOICES.items():
         choice(options[name], name, allowed)
     check_name(options["solver"])
-    if not isinstance(options["fit_intercept"], bool):
-        raise OptionError(f"fit_intercept is {options['fit_intercept']!r}; expected True or False.")
+    if options["memory_limit"] is not None:
+        byte_count(options["memory_limit"], "memory_limit")
+    truth(options["fit_intercept"], "fit_intercept")
     if states is not None:
         if not known.family.labels:
             raise OptionError(f"states= belongs to families of labels; the {known.family.name} family has none.")
@@ -124,8 +123,3 @@ def check_fitted(options: Mapping[str, Any], family: str, specification: object)
         raise FileFormatError(
             f"The file holds a fit of the family {family!r}, and options for {wanted!r} and the formula {formula!r}."
         )
-
-
-def is_number(value: object) -> bool:
-    """Whether an option is a number rather than a word."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

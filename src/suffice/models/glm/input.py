@@ -10,23 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.domain import Domain, Variable, state_key
-from suffice.engines.linear_predictor import RowBlock, reduce_rows
-from suffice.engines.workers import with_one_blas_thread
-from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError, listing
-from suffice.fitting.contract import Inputs
+from suffice.domain import Variable, state_key
+from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.models.glm.design import Codes, Design, DesignRows, Factor, pooled_codes
 from suffice.models.glm.response import check_finite, factor_codes, numbers
 from suffice.sources import open_source
 from suffice.sources.arrays import NumberColumn
-from suffice.sources.base import Batch, Source
+from suffice.sources.base import Source
 from suffice.sources.columns import Column
 from suffice.sources.files import are_paths
 from suffice.sources.memory import MemorySource
 from suffice.sources.opening import any_column
-from suffice.sources.tally import summarize_source
 from suffice.sources.weights import check_weights
-from suffice.statistics import Counts
 
 Answer = TypeVar("Answer")
 
@@ -63,63 +58,6 @@ class Coding:
             raise MissingColumnError(
                 f"categorical= names {listing(missing)}, and the explanatory columns are {listing(columns)}."
             )
-
-
-@dataclass(eq=False)
-class RowsInMemory:
-    """All rows of a fit in memory."""
-
-    block: RowBlock
-    trials: Floats | None = None
-    passes: int = 0
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.block.rows
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether rows can be met in any order."""
-        return True
-
-    def mapped(self, change: Callable[[RowBlock], RowBlock]) -> RowsInMemory:
-        """The rows with a change of each block."""
-        return replace(self, block=change(self.block))
-
-    def reduce(self, task: Callable[[RowBlock], Answer]) -> Answer:
-        """The sum of a task over the rows."""
-        self.passes += 1
-        return reduce_rows(self.block, task)
-
-
-@dataclass(eq=False)
-class StreamRows:
-    """Rows that are read anew for each pass; memory does not grow with them."""
-
-    source: Source
-    domain: Domain
-    make: Callable[[Batch], RowBlock]
-    rows: int = 0
-    trials: None = None
-
-    @property
-    def passes(self) -> int:
-        """How often the rows were read."""
-        return self.source.passes
-
-    @property
-    def in_memory(self) -> bool:
-        """Never."""
-        return False
-
-    def mapped(self, change: Callable[[RowBlock], RowBlock]) -> StreamRows:
-        """The rows with a change of each block."""
-        return replace(self, make=lambda batch: change(self.make(batch)))
-
-    def reduce(self, task: Callable[[RowBlock], Any]) -> Any:
-        """The sum of a task over the rows."""
-        return with_one_blas_thread(lambda: self.source.reduce(lambda batch: task(self.make(batch)), self.domain))
 
 
 # -- tables in memory --------------------------------------------------------------------------------------------------
@@ -201,7 +139,7 @@ def read_columns(
     for name in factors:
         variable, column_codes = factor_codes(column(name), coding.declared(name))
         counts = np.bincount(column_codes, minlength=variable.card)
-        entries[name] = _factor(variable, counts, full=not coding.constant and not entries)
+        entries[name] = factor_of(variable, counts, full=not coding.constant and not entries)
         codes.append(pooled_codes(entries[name], variable, column_codes, "raise"))
     return Design(coding.constant, tuple(entries.get(name, name) for name in names)), DesignRows(reals, tuple(codes))
 
@@ -215,14 +153,15 @@ def is_factor(column: Column, coding: Coding) -> bool:
     variable = column.infer()
     if variable.kind != "discrete":
         return False
-    return variable.origin == "category" or not _all_numbers(column.code().labels)
+    return variable.origin == "category" or not all_numbers(column.code().labels)
 
 
-def _all_numbers(states: Sequence[Hashable]) -> bool:
+def all_numbers(states: Sequence[Hashable]) -> bool:
+    """Whether all states are numbers or truth values."""
     return all(state is None or state_key(state)[0] in ("number", "bool") for state in states)
 
 
-def _factor(variable: Variable, counts: NDArray[Any], *, full: bool) -> Factor:
+def factor_of(variable: Variable, counts: NDArray[Any], *, full: bool) -> Factor:
     """A factor of the levels that some row holds, in their order."""
     seen = np.flatnonzero(counts > 0)
     kept = replace(variable, states=tuple(variable.states[level] for level in seen.tolist()))
@@ -270,6 +209,16 @@ def _turned(table: DesignRows, sparse: bool) -> DesignRows:
     return DesignRows(table.sparse.toarray())
 
 
+def explanatory(source: Source, taken: Sequence[Any], columns: Any) -> tuple[Hashable, ...]:
+    """The explanatory columns: those named, or all that have no other role."""
+    if columns is not None:
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        source.check_columns(names)
+        return names
+    used = {one for name in taken if name is not None for one in (name if isinstance(name, tuple) else (name,))}
+    return tuple(name for name in source.columns if name not in used)
+
+
 # -- beside the table --------------------------------------------------------------------------------------------------
 
 
@@ -309,92 +258,6 @@ def offset_of(offset: Floats | None, exposure: Floats | None, link: str) -> Floa
         row = int(np.argmin(exposure > 0.0))
         raise DataError(f"exposure holds {float(exposure[row])!r} (row {row}); expected positive numbers.")
     return np.log(exposure) + (0.0 if offset is None else offset)
-
-
-# -- streams -----------------------------------------------------------------------------------------------------------
-
-
-def check_roles(source: Source, given: Inputs) -> None:
-    """Response, offset and exposure must be columns of a source that is read in batches."""
-    for what in ("y", "offset", "exposure"):
-        name = given[what]
-        for one in name if what == "y" and isinstance(name, tuple) and name not in source.columns else (name,):
-            if one is not None and not _names_column(one, source.columns):
-                raise DataError(
-                    f"{what} is {type(one).__name__ if not isinstance(one, str) else repr(one)}; of data that is read "
-                    f"in batches it must be the name of a column: {listing(source.columns)}."
-                )
-
-
-def explanatory(source: Source, taken: Sequence[Any], columns: Any) -> tuple[Hashable, ...]:
-    """The explanatory columns: those named, or all that have no other role."""
-    if columns is not None:
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
-        source.check_columns(names)
-        return names
-    used = {one for name in taken if name is not None for one in (name if isinstance(name, tuple) else (name,))}
-    return tuple(name for name in source.columns if name not in used)
-
-
-def stream_design(
-    source: Source, names: Sequence[Hashable], coding: Coding, extra: Sequence[Variable]
-) -> tuple[Design, dict[Hashable, Variable], int]:
-    """One pass that finds the levels of the factors and the labels of a discrete response, and counts the rows."""
-    coding.check(names)
-    inferred = {name: coding.declared(name) or source.infer([name])[name] for name in names}
-    unsure = [
-        n for n, v in inferred.items() if v.kind == "discrete" and v.origin == "seen" and n not in coding.categorical
-    ]
-    for name in _numeric(source, [inferred[name] for name in unsure]):
-        inferred[name] = Variable(name, "real")
-    asked = [v for v in (*inferred.values(), *extra) if v.kind == "discrete"]
-    counter = [Counts((v.name,)) for v in asked]
-    domain = Domain(asked) if asked else Domain([next(iter(inferred.values()))])
-    summary = summarize_source(source, domain, tuple(counter))
-    entries: dict[Hashable, Factor] = {}
-    variables: dict[Hashable, Variable] = {}
-    for variable in asked:
-        settled = summary.domain[variable.name]
-        variables[variable.name] = settled
-        if variable.name in inferred:
-            counts = summary[Counts((variable.name,))].dense()
-            entries[variable.name] = _factor(settled, counts, full=not coding.constant and not entries)
-    design = Design(coding.constant, tuple(entries.get(name, name) for name in names))
-    return design, variables, summary.rows
-
-
-def _numeric(source: Source, unsure: Sequence[Variable]) -> list[Hashable]:
-    """Those columns of whole numbers or text whose states are numbers, by the first batch in which each shows any.
-
-    A first batch may be empty, or hold missing values alone; a column that shows none to the end counts as numbers.
-    """
-    numeric, open_names = {v.name: True for v in unsure}, {v.name for v in unsure}
-    for batch in source.batches(Domain(unsure)) if unsure else ():
-        for name in [name for name in open_names if batch.domain[name].states]:
-            numeric[name] = _all_numbers(batch.domain[name].states)
-            open_names.remove(name)
-        if not open_names:
-            break
-    return [name for name, numbers in numeric.items() if numbers]
-
-
-def batch_table(batch: Batch, design: Design) -> DesignRows:
-    """The explanatory columns of a batch; a missing value is an error."""
-    reals = np.empty((batch.rows, len(design.reals)))
-    for number, name in enumerate(design.reals):
-        reals[:, number] = batch.reals[batch.real.index(name)]
-        check_finite(reals[:, number], f"Column {name!r}", batch.start)
-    codes = []
-    for factor in design.factors:
-        name = factor.variable.name
-        column_codes = batch.codes[batch.discrete.index(name)]
-        if (column_codes == batch.domain[name].card).any():
-            row = int(np.argmax(column_codes == batch.domain[name].card))
-            raise MissingValueError(
-                f"Column {name!r} has a missing value (row {batch.start + row}); fill it or leave it out."
-            )
-        codes.append(pooled_codes(factor, batch.domain[name], column_codes, "raise"))
-    return DesignRows(reals, tuple(codes))
 
 
 def checked_weights(weights: Floats | None) -> Floats | None:

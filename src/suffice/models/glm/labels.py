@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places
-from suffice.models.glm.input import RowsInMemory, StreamRows
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import CoefficientPenalties
 from suffice.models.glm.problem import RegressionProblem
@@ -53,6 +54,8 @@ class SoftmaxRegression(IteratedRegression):
 
     def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Columns that say the same as others do so for every class."""
+        if self.begin is None:
+            problem.expect(np.zeros(problem.size))
         if self.penalties.any:
             return problem, ()
         design, flat = self.data.design, RowDistribution(GaussianFamily(), Identity())
@@ -85,7 +88,6 @@ class SoftmaxRegression(IteratedRegression):
 
     def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem | None:
         """Rows whose label is decided have no weight."""
-        assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
         rest = np.where(decided, 0.0, np.ones(block.rows) if block.weights is None else block.weights)
         return replace(problem.on(replace(block, weights=rest)), rooted=False) if rest.any() else None
@@ -165,10 +167,11 @@ def _kept_in_place(problem: RegressionProblem, penalties: CoefficientPenalties, 
     return Separation(False, direction.ravel())
 
 
-def label_counts(rows: RowsInMemory | StreamRows, classes: int) -> Floats:
+def label_counts(rows: RegressionRows, classes: int) -> Floats:
     """The weight of each label (K,)."""
+    return rows.once("labels", partial(counts_of_labels, classes=classes))
 
-    def task(block: RowBlock) -> Floats:
-        return np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)
 
-    return rows.reduce(task)
+def counts_of_labels(block: RowBlock, *, classes: int) -> Floats:
+    """What `label_counts` asks."""
+    return np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)

@@ -11,6 +11,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear
 from suffice.errors import EstimateError, FileFormatError, SufficeError
 from suffice.families.normal_wishart import NormalWishart
 from suffice.fitting.report import MatchedStatistics
-from suffice.models.glm.cumulative import cumulative_problem
+from suffice.models.glm.cumulative import CumulativeRows, cumulative_problem
+from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.links import find_link
@@ -31,9 +33,6 @@ from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxDistribution
 from suffice.records import fields_of
 from suffice.solvers.penalties import pull_of
-
-#: The two sides of the score equations of some rows, for each predictor (n, m).
-Sides = Callable[[RowBlock], tuple[Floats, Floats]]
 
 CANONICAL = {
     *(("gaussian", "identity"), ("binomial", "logit"), ("poisson", "log"), ("gamma", "inverse")),
@@ -166,56 +165,57 @@ def _made(options: FitOptions, data: RegressionData, fitted: GLMFitted) -> Score
 def _sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
     design = fitted.design
     layout, beta = design.layout, np.asarray(design.internal(fitted.beta))
-    m = beta.shape[1]
-    sides = _of_rows(data, fitted, beta)
+    direction = None if fitted.direction is None else np.asarray(design.internal(fitted.direction))
+    several = fitted.family in ("multinomial", "multivariate_gaussian")
+    distribution = None if several else fitted.row_distribution()
+    if distribution is not None and direction is None:
+        _check_rows(data, fitted, beta[:, 0])
+    both = np.asarray(data.blocks.reduce(_BothSides(layout, fitted.family, distribution, beta, direction)))
+    return design.public(both[0].T), design.public(both[1].T)
 
-    def task(block: RowBlock) -> Floats:
-        totals = np.zeros((2, m, layout.size))
+
+@dataclass(frozen=True, eq=False)
+class _BothSides:
+    """The sums of both sides (2, m, k) over rows, which a direction of separation settles where it moves."""
+
+    layout: CoefficientLayout
+    family: str
+    distribution: RowDistribution | None
+    beta: Floats
+    direction: Floats | None
+
+    def __call__(self, block: RowBlock) -> Floats:
+        layout = self.layout
+        totals = np.zeros((2, self.beta.shape[1], layout.size))
         for part in layout.parts(block):
-            for number, side in enumerate(sides(part)):
+            for number, side in enumerate(self.sides(part)):
                 values = weighted(side, part.weights)
                 totals[number] += [transpose_product(layout, part, np.ascontiguousarray(one)) for one in values.T]
         return totals
 
-    both = np.asarray(data.blocks.reduce(task))
-    return design.public(both[0].T), design.public(both[1].T)
-
-
-def _of_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> Sides:
-    """The sides of each row, which a direction of separation settles where it moves."""
-    layout, m = fitted.design.layout, beta.shape[1]
-    direction = None if fitted.direction is None else np.asarray(fitted.design.internal(fitted.direction))
-    if fitted.family == "multinomial":
-        labels = SoftmaxDistribution(m + 1)
-
-        def softmax_sides(part: RowBlock) -> tuple[Floats, Floats]:
-            eta = linear_predictor(layout, part, beta)
+    def sides(self, part: RowBlock) -> tuple[Floats, Floats]:
+        """Both sides of each row (n, m)."""
+        m, eta = self.beta.shape[1], linear_predictor(self.layout, part, self.beta)
+        if self.family == "multivariate_gaussian":
+            return part.y, eta
+        moves = _moves(self.layout, part, self.direction)
+        if self.distribution is None:
             seen = (part.y.astype(np.intp)[:, None] == np.arange(m)).astype(np.float64)
-            score = labels(eta, part.y)[1]
-            return seen, seen - np.where(_moves(layout, part, direction), 0.0, score)
-
-        return softmax_sides
-    if fitted.family == "multivariate_gaussian":
-        return lambda part: (part.y, linear_predictor(layout, part, beta))
-    if direction is None:
-        _check_rows(data, fitted, beta[:, 0])
-
-    def one_side(part: RowBlock) -> tuple[Floats, Floats]:
-        eta = linear_predictor(layout, part, beta[:, 0])
-        return sides_of_numbers(fitted, eta, part.y, _moves(layout, part, direction)[:, 0])
-
-    return one_side
+            score = SoftmaxDistribution(m + 1)(eta, part.y)[1]
+            return seen, seen - np.where(moves, 0.0, score)
+        return sides_of_numbers(self.distribution, eta[:, 0], part.y, moves[:, 0])
 
 
-def sides_of_numbers(fitted: GLMFitted, eta: Floats, y: Floats, decided: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def sides_of_numbers(
+    distribution: RowDistribution, eta: Floats, y: Floats, decided: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
     """Both sides (n, 1) of rows with one linear predictor (n,); those that are decided have their response as mean."""
-    distribution = fitted.row_distribution()
     with np.errstate(all="ignore"):
         _, score, information = distribution(eta, y)
         slope = distribution.link.slope(eta)
         share = np.where(slope != 0.0, information / slope, 0.0)
     share, score = np.where(decided, 0.0, share), np.where(decided, 0.0, score)
-    if _is_canonical(fitted.family, fitted.link):
+    if _is_canonical(distribution.family.name, distribution.link.name):
         left = y - np.divide(score, share, out=np.zeros_like(score), where=share != 0.0)
         return y[:, None], left[:, None]
     seen = np.abs(share) * y
@@ -245,27 +245,26 @@ def _check_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> None:
 
 def _ordinal_sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
     """What pulls up and what pulls down: slopes of a row's log probability in its two ends have opposite signs."""
-    parameters, held = fitted.parameters, len(fitted.thresholds)
+    parameters = fitted.parameters
     whole = parameters.internal(fitted.values[:, 0])
     assert fitted.classes is not None
     link = find_link(fitted.link)
     problem = cumulative_problem(data.blocks, fitted.design.layout, link, len(fitted.classes))
-    theta, beta = whole[:held], whole[held:]
-
-    def task(block: RowBlock) -> Floats:
-        totals = np.zeros((2, problem.width))
-        for part in problem.layout.parts(block):
-            ends = problem.ends(part, theta, beta)
-            _, (up, low), _ = problem._cumulative(ends.upper, ends.lower)
-            up, low = weighted(up, part.weights), weighted(low, part.weights)
-            none = np.zeros_like(up)
-            above, below = problem._pulled(part, ends, up, none), problem._pulled(part, ends, none, low)
-            totals[0] += np.concatenate((above[:held], below[held:]))
-            totals[1] -= np.concatenate((below[:held], above[held:]))
-        return totals
-
-    both = np.asarray(data.blocks.reduce(task))
+    both = np.asarray(data.blocks.reduce(partial(_ordinal_sums, labels=problem.labels, whole=whole)))
     return parameters.public(both[0])[:, None], parameters.public(both[1])[:, None]
+
+
+def _ordinal_sums(block: RowBlock, *, labels: CumulativeRows, whole: Floats) -> Floats:
+    held, totals = labels.classes - 1, np.zeros((2, labels.width))
+    for part in labels.layout.parts(block):
+        ends = labels.ends(part, whole)
+        _, (up, low), _ = labels.distribution(ends.upper, ends.lower)
+        up, low = weighted(up, part.weights), weighted(low, part.weights)
+        none = np.zeros_like(up)
+        above, below = labels.pulled(part, ends, up, none), labels.pulled(part, ends, none, low)
+        totals[0] += np.concatenate((above[:held], below[held:]))
+        totals[1] -= np.concatenate((below[:held], above[held:]))
+    return totals
 
 
 # -- the prior ---------------------------------------------------------------------------------------------------------

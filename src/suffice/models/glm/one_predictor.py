@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -11,15 +12,14 @@ from suffice.array_types import Flags, Floats
 from suffice.errors import EstimateError
 from suffice.families.base import as_numbers
 from suffice.models.glm.certificate import CONCAVE, nothing_left
-from suffice.models.glm.covariances import RowEnd, null_deviance
+from suffice.models.glm.covariances import RowEnd, expect_null_deviance, null_deviance
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
-from suffice.models.glm.existence import EDGED, RISING, ExistenceQuestion
+from suffice.models.glm.existence import EDGED, LIMITED, RISING, ExistenceQuestion
 from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.family import RowDistribution, StartDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.problem import RegressionProblem, totals
+from suffice.models.glm.problem import RegressionProblem, totals, totals_question
 from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
@@ -56,6 +56,7 @@ class PredictorSearch(IteratedRegression):
         self.family = options.one_family
         self.sums = checked_sums(data.blocks, self.family)
         self.doubtful = False
+        self.first_step: Floats | None = None
         self.squares: Squares | None = None
         self.edge: OnEdge | None = None
 
@@ -92,14 +93,21 @@ class PredictorSearch(IteratedRegression):
             inner = self.design.internal(given)
             return inner if problem.kept is None else inner[problem.kept]
         zero = np.zeros(problem.size)
-        if self.link.probability or (self.family.name == "gaussian" and self.link.name == "identity"):
+        if self._from_zero:
             return zero
         if self.options.given["keep_iterates"] and math.isfinite(problem.objective(zero)[0]):
             return zero
         mean = self.sums.mean
         some = some_rows(problem)[0] if self.warm else None
-        for candidate in (self._least_squares(some or problem, mean), self._flat(mean, zero)):
-            if candidate is not None and math.isfinite(problem.objective(candidate)[0]):
+        step = self.first_step if some is None else None
+        step = self._least_squares(some or problem, mean) if step is None else step
+        for candidate in (step, self._flat(mean, zero)):
+            if candidate is None:
+                continue
+            problem.expect(candidate)
+            if self.family.free_dispersion:
+                self._expect_totals(problem.whole(candidate))
+            if math.isfinite(problem.objective(candidate)[0]):
                 return candidate
         if math.isfinite(problem.objective(zero)[0]):
             return zero
@@ -107,6 +115,11 @@ class PredictorSearch(IteratedRegression):
             f"No start was found for which the link {self.link.name!r} gives every row a possible mean. Give start=, "
             f"or {'look at the offset' if self.link.name == 'log' else 'use the log link'}."
         )
+
+    @property
+    def _from_zero(self) -> bool:
+        """Whether zero is a point of a well-scaled model, at which the fit begins."""
+        return self.begin is None and (self.link.probability or self.pair == ("gaussian", "identity"))
 
     def _least_squares(self, problem: RegressionProblem, mean: float) -> Floats:
         distribution = StartDistribution(self.distribution, mean)
@@ -173,13 +186,14 @@ class PredictorSearch(IteratedRegression):
             return closed
         result: Result | None = None
         for _ in range(ROUNDS):
-            phi = self._spread(totals(self.rows, problem.layout, self.distribution, problem.whole(start)))
+            problem.expect(start)
+            phi = self._spread(self._totals_at(problem.whole(start)))
             if not phi > 0.0:
                 return self._perfectly(problem)
             problem = replace(problem, phi=phi)
             result = joined(result, self.step(problem, start))
             start = result.beta
-            after = self._spread(totals(self.rows, problem.layout, self.distribution, problem.whole(start)))
+            after = self._spread(self._totals_at(problem.whole(start)))
             if not after > 0.0:
                 return self._perfectly(problem)
             if after > 0.25 * phi or told_to_stop(result):
@@ -216,11 +230,14 @@ class PredictorSearch(IteratedRegression):
 
     def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Find columns that say the same; choose the exact root where columns nearly do."""
+        expect_null_deviance(self.data, self.distribution, self.sums.mean)
+        if self._from_zero:
+            problem.expect(np.zeros(problem.size))
         if self.penalties.any:
             return problem, ()
         rank = column_rank(problem, self.design, self.distribution, self.sums.mean, self.options.given["collinear"])
         self.notes += rank.notes
-        self.doubtful = rank.doubtful
+        self.doubtful, self.first_step = rank.doubtful, rank.step
         if not rank.dropped:
             return replace(problem, rooted=rank.rooted), ()
         kept = np.setdiff1d(np.arange(problem.layout.size), np.array(rank.dropped))
@@ -233,9 +250,7 @@ class PredictorSearch(IteratedRegression):
         if not (self.family.free_dispersion and self.penalties.any) or self.dispersion is not None:
             return problem, result
         for _ in range(ROUNDS):
-            new = self.family.ml_dispersion(
-                totals(self.rows, problem.layout, self.distribution, problem.whole(result.beta))
-            )
+            new = self.family.ml_dispersion(self._totals_at(problem.whole(result.beta)))
             if not new > 0.0:
                 raise no_dispersion()
             if abs(new - problem.phi) <= 1e-12 * new:
@@ -243,7 +258,7 @@ class PredictorSearch(IteratedRegression):
             problem = replace(problem, phi=new)
             if told_to_stop(result):  # What is reported is about the best dispersion for the coefficients all the same.
                 break
-            result = self.step(problem, result.beta)
+            result = joined(result, self.step(problem, result.beta))
         return problem, result
 
     def _with_size(self, problem: RegressionProblem, result: Result) -> tuple[RegressionProblem, Result]:
@@ -265,7 +280,7 @@ class PredictorSearch(IteratedRegression):
             moved = abs(math.log(better.size / family.size))
             self.family = better
             problem = replace(problem, distribution=self.distribution)
-            result = self.step(problem, result.beta)
+            result = joined(result, self.step(problem, result.beta))
             if moved < 1e-10 or at_rounding(moved, before):
                 break
             before = moved
@@ -275,6 +290,10 @@ class PredictorSearch(IteratedRegression):
 
     def settled(self, problem: RegressionProblem, result: Result) -> tuple[Result, Separation]:
         """Whether the maximum is attained. What the information of some rows cannot tell, that of all does."""
+        if self.pair in LIMITED and self.family.name != "gaussian" and not self.penalties.any:
+            return result, Separation(None)  # No direction is ever found; whether there is a maximum the judge says.
+        if not self.family.free_dispersion:
+            self._expect_totals(problem.whole(result.beta))
         separation = self.separation(problem, result)
         if separation.exists is None and self._by_some(problem, result):
             if told_to_stop(result):
@@ -319,7 +338,6 @@ class PredictorSearch(IteratedRegression):
 
     def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem | None:
         """Rows that are decided may have any linear predictor, which is why they must not be there at all."""
-        assert isinstance(problem.rows, RowsInMemory)
         block, left = problem.rows.block, ~decided
         if not left.any() or (block.weights is not None and not block.weights[left].any()):
             return None
@@ -334,7 +352,7 @@ class PredictorSearch(IteratedRegression):
         reduced = self.left_by(problem, separation.decided)
         if reduced is None:
             none = nothing_left(problem)
-            rows = self.data.blocks.block.chosen(slice(0, 0)) if isinstance(self.data.blocks, RowsInMemory) else None
+            rows = self.data.blocks.block.chosen(slice(0, 0)) if self.data.blocks.in_memory else None
             problem = problem if rows is None else problem.on(rows)
             return problem, replace(result, beta=none.beta, last=none.last, later=None)
         zero = np.zeros(problem.size)
@@ -348,7 +366,9 @@ class PredictorSearch(IteratedRegression):
         """The coefficients with their information at the dispersion that is reported."""
         problem, free, known = ended.problem, self.family.free_dispersion, self.dispersion
         beta = problem.whole(ended.result.beta)
-        sums = replace(totals(problem.rows, problem.layout, self.distribution, beta), weight=self.weight)
+        whole = problem.rows is self.rows
+        sums = self._totals_at(beta) if whole else totals(problem.rows, problem.layout, self.distribution, beta)
+        sums = replace(sums, weight=self.weight)
         if self.squares is not None:
             left = self._left(self.squares, ended.result.beta)
             sums = replace(sums, deviance=left, pearson=left)
@@ -375,7 +395,7 @@ class PredictorSearch(IteratedRegression):
             ml_dispersion=ml,
             size=size,
             deviance=sums.deviance,
-            null_deviance=null_deviance(end, self.sums.mean),
+            null_deviance=null_deviance(self.data, self.distribution, self.sums.mean),
             pearson=sums.pearson,
             df_resid=self.data.weight - coefficients,
             n_params=coefficients + estimated,
@@ -384,6 +404,20 @@ class PredictorSearch(IteratedRegression):
                 self.design.public(one) if len(one) == self.design.size else one for one in ended.result.iterates
             ),
         )
+
+    def _totals_at(self, whole: Floats) -> Totals:
+        """What all rows add up to at all coefficients."""
+        question = totals_question(self.design.layout, self.distribution, whole)
+        return self.rows.once(self._totals_name(whole), question)
+
+    def _expect_totals(self, whole: Floats) -> None:
+        """Let the next round bring them."""
+        if not self.rows.in_memory:
+            question = totals_question(self.design.layout, self.distribution, whole)
+            self.rows.expect(self._totals_name(whole), question)
+
+    def _totals_name(self, whole: Floats) -> Hashable:
+        return "totals", self.family, self.link.name, whole.tobytes()
 
     def _left(self, squares: Squares, beta: Floats) -> float:
         """The sum of squares that coefficients leave, of a perfect fit no less than the rounding of the response."""

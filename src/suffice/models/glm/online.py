@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.engines.linear_predictor import linear_predictor, transpose_product, weighted
+from suffice.engines.linear_predictor import CoefficientLayout, linear_predictor, transpose_product, weighted
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.base import as_numbers
 from suffice.fitting.contract import Found, Judgement
@@ -17,16 +20,47 @@ from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.family import RowDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.problem import response_sums, totals
+from suffice.models.glm.held_rows import PreparedRows
+from suffice.models.glm.problem import response_sums, sums_of_response, totals
 from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
 from suffice.solvers.information import Information
 from suffice.solvers.online import step_sizes
+from suffice.solvers.penalties import GaussianPenalty
+
+
+@dataclass(frozen=True, eq=False)
+class OnlinePass:
+    """One pass over the rows of a shard, from coefficients and updates on; `rows` are those of all shards."""
+
+    layout: CoefficientLayout
+    distribution: RowDistribution
+    penalty: GaussianPenalty | None
+    options: Mapping[str, Any]
+    rows: int
+
+    def __call__(self, prepared: PreparedRows, begin: tuple[Floats, int]) -> tuple[Floats, int]:
+        """Coefficients and updates after the last row."""
+        theta, updates = begin
+        schedule = step_sizes(self.options["step_size"], self.options["decay"])
+        for part in self.layout.parts(prepared.block, int(self.options["batch_size"])):
+            if not part.rows:
+                continue
+            score = self.distribution(linear_predictor(self.layout, part, theta), part.y)[1]
+            move = transpose_product(self.layout, part, weighted(score, part.weights))
+            if self.penalty is not None:
+                move = move - part.rows / self.rows * self.penalty.slope(theta)
+            theta = theta + schedule(updates) * move
+            updates += 1
+            if not np.isfinite(theta).all():
+                raise EstimateError(
+                    "The steps have run away to infinity; use a smaller step_size, or scale the columns."
+                )
+        return theta, updates
 
 
 class OnlineRegression(GLMProblem):
-    """One pass over rows in memory, in their order, from where a fitted value stands.
+    """One pass over rows, in their order, from where a fitted value stands.
 
     For each row, or batch of rows, ``theta += step (score x - share of the prior)``. Over one pass the shares of the
     prior add up to the whole prior: each row brings one over the number of rows of it.
@@ -35,18 +69,19 @@ class OnlineRegression(GLMProblem):
     def __init__(
         self, options: FitOptions, data: RegressionData, factory: Factory, before: GLMFitted | None = None
     ) -> None:
-        """Refuse rows and priors that one pass does not take."""
+        """Refuse priors that one pass does not take."""
         super().__init__(options, data, factory)
-        if not isinstance(data.blocks, RowsInMemory):
-            raise DataError("partial_fit takes rows in memory: give a file piece by piece.")
-        self.block, self.before = data.blocks.block, before
+        self.before = before
         self.penalties = options.penalties(data.design)
         if self.penalties.laplace is not None or self.penalties.conjugate is not None:
             raise OptionError("partial_fit takes a Gaussian prior or none; use fit for other priors.")
         self.distribution = RowDistribution(options.one_family, options.link)
 
     def _start(self) -> Floats:
-        """The coefficients learned before, the start that is asked for, or zeros, in the engine's layout."""
+        """The coefficients learned before, the start that is asked for, or zeros, in the engine's layout.
+
+        Where the link has no mean for a linear predictor of 0, the intercept begins at the average of the rows.
+        """
         design, before = self.data.design, self.before
         beta = np.zeros(design.size)
         if before is not None:
@@ -60,36 +95,52 @@ class OnlineRegression(GLMProblem):
             beta = as_numbers(self.options.given["start"], "start").ravel()
             if beta.shape != (design.size,):
                 raise EstimateError(f"start has {len(beta)} numbers for {design.size} coefficients, intercept first.")
+        elif not self._possible(np.zeros(1)):
+            rows, link = self.data.blocks, self.distribution.link
+            flat = link.eta(np.array([response_sums(rows, self.distribution.family).mean]))
+            if not design.constant or not self._possible(flat):
+                raise EstimateError(
+                    f"The link {link.name!r} has no mean for a linear predictor of 0, where partial_fit would begin. "
+                    "Give start=, or use the log link."
+                )
+            beta[0] = flat[0]
         return design.internal(beta).copy()
+
+    def _possible(self, eta: Floats) -> bool:
+        """Whether a linear predictor (1,) has a mean that a response can have."""
+        with np.errstate(all="ignore"):
+            mean = self.distribution.link.mean(eta)
+        return self.distribution.link.inside(eta) and self.distribution.family.inside(mean)
 
     def solve(self, control: Control) -> Found[GLMFitted]:
         """Go through the rows once; this makes no claim to have converged."""
-        options, layout = self.options.given, self.data.design.layout
+        rows, given = self.data.blocks, self.options.given
+        options = {name: given[name] for name in ("step_size", "decay", "batch_size")}
+        online = OnlinePass(self.data.design.layout, self.distribution, self.penalties.gaussian, options, rows.rows)
         theta, updates = self._start(), 0 if self.before is None else self.before.updates
-        schedule, gaussian = step_sizes(options["step_size"], options["decay"]), self.penalties.gaussian
-        for part in layout.parts(self.block, int(options["batch_size"])):
-            score = self.distribution(linear_predictor(layout, part, theta), part.y)[1]
-            move = transpose_product(layout, part, weighted(score, part.weights))
-            if gaussian is not None:
-                move = move - part.rows / self.block.rows * gaussian.slope(theta)
-            theta = theta + schedule(updates) * move
-            updates += 1
-            if not np.isfinite(theta).all():
-                raise EstimateError(
-                    "The steps have run away to infinity; use a smaller step_size, or scale the columns."
-                )
-        fitted = self._fitted(theta, updates)
-        outcome = Outcome(State(theta, self._value(fitted), np.inf, updates), False, "rows as they come", ())
+        for shard in range(rows.held.shards):
+            theta, updates = rows.held.sum((theta, updates), by=online, shards=[shard])
+        sums = self._sums(theta)
+        if not np.isfinite(sums.value):
+            raise EstimateError(
+                f"The steps have led to coefficients at which the link {self.distribution.link.name!r} gives some row "
+                "no possible mean. Use a smaller step_size, give start=, or use the log link."
+            )
+        fitted = self._fitted(theta, updates, sums)
+        outcome = Outcome(State(theta, self._value(fitted, sums), np.inf, updates), False, "rows as they come", ())
         return Found(fitted, "stochastic gradient ascent", self.options.estimate, outcome)
 
     def _sums(self, theta: Floats) -> Totals:
-        alone = response_sums(self.data.blocks, self.distribution.family)
-        sums = totals(self.data.blocks, self.data.design.layout, self.distribution, theta)
+        """What the rows add up to, in one round."""
+        rows, family = self.data.blocks, self.distribution.family
+        rows.expect(("response", family), partial(sums_of_response, family=family))
+        sums = totals(rows, self.data.design.layout, self.distribution, theta)
+        alone = response_sums(rows, family)
         return replace(sums, base=alone.base, log_y=alone.log_y)
 
-    def _fitted(self, theta: Floats, updates: int) -> GLMFitted:
+    def _fitted(self, theta: Floats, updates: int, sums: Totals) -> GLMFitted:
         data, family, known = self.data, self.distribution.family, self.options.known_dispersion
-        sums, free = self._sums(theta), family.free_dispersion
+        free = family.free_dispersion
         phi = 1.0 if not free else family.ml_dispersion(sums) if known is None else known
         weight = data.weight + (0.0 if self.before is None else self.before.weight)
         return GLMFitted(
@@ -109,12 +160,11 @@ class OnlineRegression(GLMProblem):
             updates=updates,
         )
 
-    def _value(self, fitted: GLMFitted) -> float:
+    def _value(self, fitted: GLMFitted, sums: Totals) -> float:
         """Log-likelihood of these rows."""
-        sums = self._sums(self.data.design.internal(fitted.beta[:, 0]))
         return self.distribution.family.log_likelihood(sums, max(fitted.dispersion, 1e-300)) + self.data.constant
 
     def judge(self, fitted: GLMFitted) -> Judgement:
         """The log-likelihood of these rows; one pass is no maximum."""
-        value = self._value(fitted)
+        value = self._value(fitted, self._sums(self.data.design.internal(fitted.beta[:, 0])))
         return Judgement(value, value, Certificate(float("inf")), kept=self.matched(fitted))

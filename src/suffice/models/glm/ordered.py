@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from suffice.array_types import Flags, Floats
-from suffice.engines.linear_predictor import RowBlock, linear_predictor
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear_predictor
 from suffice.errors import EstimateError, listing
 from suffice.fitting.control import Control
-from suffice.models.glm.cumulative import CumulativeProblem, cumulative_problem
+from suffice.models.glm.cumulative import CumulativeProblem, CumulativeRows, cumulative_problem
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.labels import label_counts
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import CoefficientPenalties, ahead_of
@@ -92,6 +92,8 @@ class OrderedRegression(IteratedRegression):
 
     def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Columns that say the same as others, or as the thresholds, which are a constant for the coefficients."""
+        if self.begin is None:
+            problem.expect(self.start(problem))
         if self.penalties.any:
             return problem, ()
         design, rows = replace(self.data.design, constant=True), self.data.blocks
@@ -169,7 +171,6 @@ class OrderedRegression(IteratedRegression):
 
     def left_by(self, problem: RegressionProblem, decided: Flags) -> RegressionProblem:
         """Rows without the ends that are decided (2, n), upper and lower ones."""
-        assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
         opened = replace(block, y=block.y + len(self.classes) * (decided[0] + 2 * decided[1]))
         return replace(problem.on(opened), rooted=False)
@@ -184,7 +185,6 @@ class OrderedRegression(IteratedRegression):
         """Upper and lower ends (2, n) that move away."""
         if not is_small(problem, 2):
             return None
-        assert isinstance(problem.rows, RowsInMemory)
         held, codes = len(self.classes) - 1, problem.rows.block.y.astype(np.intp)
         theta, bare = direction[:held], replace(problem.rows.block, offset=None)
         parts = [linear_predictor(problem.layout, part, direction[held:]) for part in problem.layout.parts(bare)]
@@ -246,9 +246,8 @@ def find_ordered(problem: CumulativeProblem, result: Result) -> Separation:
         return Separation(True)
     if not is_small(problem, 2):
         return _ray(problem, step)
-    assert isinstance(problem.rows, RowsInMemory)
     block, held = problem.rows.block, problem.classes - 1
-    matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
+    matrix = np.concatenate([dense_rows(problem.layout, part) for part in problem.layout.parts(block)])
     codes = block.y.astype(np.intp)
     edges = np.vstack((np.zeros(held), np.eye(held), np.zeros(held)))
     kept = np.ones(block.rows, dtype=np.bool_) if block.weights is None else block.weights > 0.0
@@ -281,57 +280,61 @@ def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> 
     Along a separating direction every end that moves gains, as in `separation.share_of_slopes`; here the information of
     a row is the matrix of its second derivatives in both ends.
     """
-    held = problem.classes - 1
-    whole, still = problem.whole(beta), np.concatenate(([0.0], step[:held], [0.0]))
+    question = partial(_largest_share, labels=problem.labels, whole=problem.whole(beta), step=step)
+    return problem.rows.reduce(question).value
 
-    def task(block: RowBlock) -> Largest:
-        largest = 0.0
-        for part in problem.layout.parts(block):
-            ends = problem.ends(part, whole[:held], whole[held:])
-            _, slopes, (upper, mixed, lower) = problem._cumulative(ends.upper, ends.lower)
-            along = linear_predictor(problem.layout, replace(part, offset=None), step[held:])
-            up, low = still[ends.above] - along, still[ends.below] - along
-            up, low = np.where(np.isfinite(ends.upper), up, 0.0), np.where(np.isfinite(ends.lower), low, 0.0)
-            for change, slope, end in (
-                (upper * up + mixed * low, slopes[0], ends.upper),
-                (mixed * up + lower * low, slopes[1], ends.lower),
-            ):
-                moves = np.isfinite(end) & (change != 0.0)
-                moves &= True if part.weights is None else part.weights > 0.0
-                size = np.abs(slope[moves])
-                share = np.divide(np.abs(change[moves]), size, out=np.full_like(size, np.inf), where=size > 0.0)
-                largest = max(largest, float(share.max(initial=0.0)))
-        return Largest(largest)
 
-    return problem.rows.reduce(task).value
+def _largest_share(block: RowBlock, *, labels: CumulativeRows, whole: Floats, step: Floats) -> Largest:
+    theta, beta = labels.split(step)
+    still, largest = np.concatenate(([0.0], theta, [0.0])), 0.0
+    for part in labels.layout.parts(block):
+        ends = labels.ends(part, whole)
+        _, slopes, (upper, mixed, lower) = labels.distribution(ends.upper, ends.lower)
+        along = linear_predictor(labels.layout, replace(part, offset=None), beta)
+        up, low = still[ends.above] - along, still[ends.below] - along
+        up, low = np.where(np.isfinite(ends.upper), up, 0.0), np.where(np.isfinite(ends.lower), low, 0.0)
+        for change, slope, end in (
+            (upper * up + mixed * low, slopes[0], ends.upper),
+            (mixed * up + lower * low, slopes[1], ends.lower),
+        ):
+            moves = np.isfinite(end) & (change != 0.0)
+            moves &= True if part.weights is None else part.weights > 0.0
+            size = np.abs(slope[moves])
+            share = np.divide(np.abs(change[moves]), size, out=np.full_like(size, np.inf), where=size > 0.0)
+            largest = max(largest, float(share.max(initial=0.0)))
+    return Largest(largest)
 
 
 def _moves(problem: CumulativeProblem, step: Floats) -> tuple[float, float]:
     """How far a step moves an end the wrong way, as a share of its terms, and how far it moves any, at most."""
-    theta, beta = step[: problem.classes - 1], step[problem.classes - 1 :]
+    theta, beta = problem.labels.split(step)
+    wrong, far = problem.rows.reduce_all(
+        partial(_wrong_way, layout=problem.layout, theta=theta, beta=beta),
+        partial(_reach, layout=problem.layout, beta=beta),
+    )
+    return wrong.value, far.value + float(np.abs(theta).max(initial=0.0))
 
-    def task(block: RowBlock) -> Largest:
-        wrong = 0.0
-        for part in problem.layout.parts(block):
-            codes = part.y.astype(np.intp)
-            along = linear_predictor(problem.layout, replace(part, offset=None), beta)
-            up = np.append(theta, 0.0)[codes] - along
-            low = np.append(0.0, theta)[codes] - along
-            against = np.maximum(np.where(codes < len(theta), -up, 0.0), np.where(codes > 0, low, 0.0))
-            sparse = None if part.sparse is None else abs(part.sparse)
-            sizes = replace(part, dense=np.abs(part.dense), sparse=sparse, offset=None)
-            most = linear_predictor(problem.layout, sizes, np.abs(beta))
-            most += np.abs(np.where(-up > low, np.append(theta, 0.0)[codes], np.append(0.0, theta)[codes]))
-            share = np.divide(against, most, out=np.zeros_like(most), where=most > 0.0)
-            if part.weights is not None:
-                share = share[part.weights > 0.0]
-            wrong = max(wrong, float(share.max(initial=0.0)))
-        return Largest(wrong)
 
-    def reach(block: RowBlock) -> Largest:
-        bare = [replace(part, offset=None) for part in problem.layout.parts(block)]
-        moves = [float(np.abs(linear_predictor(problem.layout, part, beta)).max(initial=0.0)) for part in bare]
-        return Largest(max(moves, default=0.0))
+def _wrong_way(block: RowBlock, *, layout: CoefficientLayout, theta: Floats, beta: Floats) -> Largest:
+    wrong = 0.0
+    for part in layout.parts(block):
+        codes = part.y.astype(np.intp)
+        along = linear_predictor(layout, replace(part, offset=None), beta)
+        up = np.append(theta, 0.0)[codes] - along
+        low = np.append(0.0, theta)[codes] - along
+        against = np.maximum(np.where(codes < len(theta), -up, 0.0), np.where(codes > 0, low, 0.0))
+        sparse = None if part.sparse is None else abs(part.sparse)
+        sizes = replace(part, dense=np.abs(part.dense), sparse=sparse, offset=None)
+        most = linear_predictor(layout, sizes, np.abs(beta))
+        most += np.abs(np.where(-up > low, np.append(theta, 0.0)[codes], np.append(0.0, theta)[codes]))
+        share = np.divide(against, most, out=np.zeros_like(most), where=most > 0.0)
+        if part.weights is not None:
+            share = share[part.weights > 0.0]
+        wrong = max(wrong, float(share.max(initial=0.0)))
+    return Largest(wrong)
 
-    far = problem.rows.reduce(reach).value + float(np.abs(theta).max(initial=0.0))
-    return problem.rows.reduce(task).value, far
+
+def _reach(block: RowBlock, *, layout: CoefficientLayout, beta: Floats) -> Largest:
+    bare = [replace(part, offset=None) for part in layout.parts(block)]
+    moves = [float(np.abs(linear_predictor(layout, part, beta)).max(initial=0.0)) for part in bare]
+    return Largest(max(moves, default=0.0))

@@ -37,14 +37,19 @@ def parts_of(X: Any, fitted: GLMFitted, more: Mapping[str, Any]) -> Iterator[Inp
     if source is None:
         yield Inputs(X, more)
         return
+    for batch in source.batches(domain_of(source, fitted, sides_of(more))):
+        yield Inputs(table_of(batch), more)
+
+
+def sides_of(more: Mapping[str, Any]) -> list[Any]:
+    """What was given about rows that may name columns."""
     if "y" in more and more["y"] is None:
         raise DataError("There is no response: give y=, the name of a column.")
-    for part in pieces(source, fitted, [side for name, side in more.items() if name != "columns"]):
-        yield Inputs(part, more)
+    return [side for name, side in more.items() if name != "columns"]
 
 
-def pieces(source: Source, fitted: GLMFitted, sides: Sequence[Any]) -> Iterator[Piece]:
-    """Tables with the columns of the fit and those that `sides` name: response, weights, offset, exposure, trials."""
+def domain_of(source: Source, fitted: GLMFitted, sides: Sequence[Any]) -> Domain:
+    """The columns of the fit and those that `sides` name: response, weights, offset, exposure, trials."""
     if fitted.specification is not None:
         domain = source.infer(used_columns(fitted.specification, source.columns))
         variables = {name: domain[name] for name in domain}
@@ -60,8 +65,7 @@ def pieces(source: Source, fitted: GLMFitted, sides: Sequence[Any]) -> Iterator[
         Variable(name, "discrete") if name in factors or v.kind == "discrete" else Variable(name, "real")
         for name, v in variables.items()
     ]
-    for batch in source.batches(Domain(loose)):
-        yield _piece(batch)
+    return Domain(loose)
 
 
 def _names(sides: Sequence[Any], source: Source) -> list[Hashable]:
@@ -80,8 +84,10 @@ def _names(sides: Sequence[Any], source: Source) -> list[Hashable]:
     return names
 
 
-def _piece(batch: Batch) -> Piece:
+def table_of(batch: Batch) -> Piece:
+    """The rows of a batch by column."""
     columns: Piece = {name: batch.reals[number] for number, name in enumerate(batch.real)}
+    columns |= {name: np.array(values.to_pylist(), dtype=object) for name, values in batch.raw.items()}
     for number, name in enumerate(batch.discrete):
         states = np.empty(batch.domain[name].card + 1, dtype=object)
         states[:-1] = batch.domain[name].states

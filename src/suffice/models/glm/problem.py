@@ -6,9 +6,9 @@ The objective is ``log-likelihood / phi - penalty`` in the engine's layout of th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +36,7 @@ from suffice.engines.linear_predictor import (
     weighted_sum,
 )
 from suffice.models.glm.family import Family, RowDistribution, Totals
-from suffice.models.glm.input import RowsInMemory, StreamRows
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
 
@@ -65,7 +65,7 @@ class RegressionProblem:
     the others stay at their values in `fixed`. `record` is told every point and its objective.
     """
 
-    rows: RowsInMemory | StreamRows
+    rows: RegressionRows
     layout: CoefficientLayout
     distribution: ResponseDistribution
     penalty: GaussianPenalty | None = None
@@ -105,7 +105,7 @@ class RegressionProblem:
 
     def on(self, block: RowBlock) -> RegressionProblem:
         """The same problem on other rows."""
-        return replace(self, rows=RowsInMemory(block), record=None)
+        return replace(self, rows=RegressionRows.of(block), record=None)
 
     def shaped(self, beta: Floats) -> Floats:
         """Coefficients (size,) as (k, m), predictors first in memory."""
@@ -114,16 +114,30 @@ class RegressionProblem:
     @_outside
     def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and information of the log-likelihood at phi = 1, without the penalty."""
+        sums = self.rows.taken(self._named(beta))
+        if sums is None:
+            sums = self.rows.reduce(self._curvatures(beta))
         if self.rooted:
-            exact = self.rows.reduce(self.roots(beta))
-            return exact.value, exact.gradient, Information(exact.root.T @ exact.root, root=exact.root)
-        if self.outputs > 1:
-            sums = self.rows.reduce(several_task(self.layout, self.distribution, self.shaped(beta)))
-            assert sums.body is not None
-            return sums.value, sums.gradient, Information(sums.body)
-        sums = self.rows.reduce(curvature_task(self.layout, self.distribution, beta))
-        assert sums.body is not None
+            return sums.value, sums.gradient, Information(sums.root.T @ sums.root, root=sums.root)
         return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
+
+    def _curvatures(self, beta: Floats) -> Callable[[RowBlock], Any]:
+        """What `curvature` asks."""
+        if self.rooted:
+            return self.roots(beta)
+        if self.outputs > 1:
+            return several_task(self.layout, self.distribution, self.shaped(beta))
+        return curvature_task(self.layout, self.distribution, beta)
+
+    def _named(self, beta: Floats) -> Hashable:
+        """The point at which `curvature` asks, by name; it belongs to this distribution and to no equal one."""
+        return "curvature", self.distribution, self.rooted, beta.tobytes()
+
+    def expect(self, beta: Floats) -> None:
+        """Let the rows be asked about a point along with what is asked next: each round has its price elsewhere."""
+        if not self.rows.in_memory:
+            whole = self.whole(beta)
+            self.rows.expect(self._named(whole), self.rows.asked(self._curvatures(whole)))
 
     @_outside
     def evaluate(self, beta: Floats) -> tuple[float, Floats, Information]:
@@ -157,19 +171,10 @@ class RegressionProblem:
     @_outside
     def diagonal(self, beta: Floats) -> Floats:
         """The diagonal of the information of the objective, where there are too many coefficients for the whole."""
-        whole, layout = self.whole(beta), self.layout
+        whole = self.whole(beta)
         shaped = whole if self.outputs == 1 else self.shaped(whole)
-
-        def task(block: RowBlock) -> Floats:
-            total = np.zeros((self.outputs, layout.size))
-            for part in layout.parts(block):
-                about = weighted(self.distribution(linear_predictor(layout, part, shaped), part.y)[2], part.weights)
-                own = about[:, None] if about.ndim == 1 else np.diagonal(about, axis1=1, axis2=2)
-                sparse = None if part.sparse is None else part.sparse.power(2)
-                total += transpose_products(layout, replace(part, dense=part.dense**2, sparse=sparse), own)
-            return total.ravel()
-
-        of_rows = self.rows.reduce(task) / self.phi
+        question = partial(_diagonal, layout=self.layout, distribution=self.distribution, beta=shaped)
+        of_rows = self.rows.reduce(question) / self.phi
         diagonal = of_rows if self.penalty is None else of_rows + self.penalty.diagonal()
         return diagonal if self.kept is None else diagonal[self.kept]
 
@@ -213,36 +218,57 @@ class RegressionProblem:
         return whole
 
 
+def _diagonal(
+    block: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, beta: Floats
+) -> Floats:
+    """The diagonal of the information at phi = 1, predictors first."""
+    total = np.zeros((1 if beta.ndim == 1 else beta.shape[1], layout.size))
+    for part in layout.parts(block):
+        about = weighted(distribution(linear_predictor(layout, part, beta), part.y)[2], part.weights)
+        own = about[:, None] if about.ndim == 1 else np.diagonal(about, axis1=1, axis2=2)
+        sparse = None if part.sparse is None else part.sparse.power(2)
+        total += transpose_products(layout, replace(part, dense=part.dense**2, sparse=sparse), own)
+    return total.ravel()
+
+
 # -- sums over rows ----------------------------------------------------------------------------------------------------
 
 
-def totals(
-    rows: RowsInMemory | StreamRows, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats
-) -> Totals:
+def totals(rows: RegressionRows, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> Totals:
     """Deviance, Pearson's statistic and the rest, at fitted coefficients."""
-
-    def task(block: RowBlock) -> Totals:
-        parts = [_totals_of(distribution, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
-        return sum(parts[1:], start=parts[0])
-
-    with np.errstate(all="ignore"):
-        return rows.reduce(task)
+    return rows.reduce(totals_question(layout, distribution, beta))
 
 
-def deviance_of(
-    rows: RowsInMemory | StreamRows, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats
-) -> float:
+def totals_question(
+    layout: CoefficientLayout, distribution: RowDistribution, beta: Floats
+) -> Callable[[RowBlock], Totals]:
+    """What `totals` asks."""
+    return partial(_totals, layout=layout, distribution=distribution, beta=beta)
+
+
+def _totals(block: RowBlock, *, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> Totals:
+    parts = [_totals_of(distribution, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
+    return sum(parts[1:], start=parts[0])
+
+
+def deviance_of(rows: RegressionRows, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> float:
     """The deviance alone, which costs a part of `totals`."""
+    # In this order, as what is not known stays so.
+    return max(float(rows.reduce(deviance_question(layout, distribution, beta))), 0.0)
 
-    def task(block: RowBlock) -> float:
-        etas = ((linear_predictor(layout, part, beta), part) for part in layout.parts(block))
-        return sum(
-            weighted_sum(distribution.family.deviances(distribution.link, eta, part.y), part.weights)
-            for eta, part in etas
-        )
 
-    with np.errstate(all="ignore"):
-        return max(float(rows.reduce(task)), 0.0)  # In this order, as what is not known stays so.
+def deviance_question(
+    layout: CoefficientLayout, distribution: RowDistribution, beta: Floats
+) -> Callable[[RowBlock], float]:
+    """What `deviance_of` asks."""
+    return partial(_deviance, layout=layout, distribution=distribution, beta=beta)
+
+
+def _deviance(block: RowBlock, *, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> float:
+    etas = ((linear_predictor(layout, part, beta), part) for part in layout.parts(block))
+    return sum(
+        weighted_sum(distribution.family.deviances(distribution.link, eta, part.y), part.weights) for eta, part in etas
+    )
 
 
 def _totals_of(distribution: RowDistribution, eta: Floats, part: RowBlock) -> Totals:
@@ -289,19 +315,19 @@ class ResponseSums:
         )
 
 
-def response_sums(rows: RowsInMemory | StreamRows, family: Family | None = None) -> ResponseSums:
+def response_sums(rows: RegressionRows, family: Family | None = None) -> ResponseSums:
     """Those of all rows, in one pass; of labels (codes) and of vectors without what a family adds."""
+    return rows.once(("response", family), partial(sums_of_response, family=family))
 
-    def task(block: RowBlock) -> ResponseSums:
-        y, weights = block.y, np.ones(block.rows) if block.weights is None else block.weights
-        sums = ResponseSums(float(weights.sum()), weights @ y, float(np.abs(y).max(initial=0.0)))
-        if family is None:
-            return sums
-        log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
-        return replace(sums, base=weighted_sum(family.base(y), weights), log_y=log_y)
 
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return rows.reduce(task)
+def sums_of_response(block: RowBlock, *, family: Family | None) -> ResponseSums:
+    """What `response_sums` asks."""
+    y, weights = block.y, np.ones(block.rows) if block.weights is None else block.weights
+    sums = ResponseSums(float(weights.sum()), weights @ y, float(np.abs(y).max(initial=0.0)))
+    if family is None:
+        return sums
+    log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
+    return replace(sums, base=weighted_sum(family.base(y), weights), log_y=log_y)
 
 
 @dataclass(frozen=True)
@@ -318,15 +344,16 @@ class Largest:
 def largest_move(problem: RegressionProblem, direction: Floats) -> float:
     """The largest |x' direction| of any row with weight, over all linear predictors."""
     shaped = direction if problem.outputs == 1 else problem.shaped(direction)
+    question = partial(_largest_move, layout=problem.layout, direction=shaped, products=problem.products)
+    return problem.rows.reduce(question).value
 
-    def task(block: RowBlock) -> Largest:
-        largest = 0.0
-        for part in problem.layout.parts(block):
-            bare = part if part.offset is None else replace(part, offset=None)
-            move = np.abs(linear_predictor(problem.layout, bare, shaped, problem.products))
-            if part.weights is not None:
-                move = move[part.weights > 0.0]
-            largest = max(largest, float(move.max(initial=0.0)))
-        return Largest(largest)
 
-    return problem.rows.reduce(task).value
+def _largest_move(block: RowBlock, *, layout: CoefficientLayout, direction: Floats, products: RowProducts) -> Largest:
+    largest = 0.0
+    for part in layout.parts(block):
+        bare = part if part.offset is None else replace(part, offset=None)
+        move = np.abs(linear_predictor(layout, bare, direction, products))
+        if part.weights is not None:
+            move = move[part.weights > 0.0]
+        largest = max(largest, float(move.max(initial=0.0)))
+    return Largest(largest)

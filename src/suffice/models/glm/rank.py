@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, RowDistribution, StartDistribution
-from suffice.models.glm.input import RowsInMemory, StreamRows
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums
 from suffice.models.glm.sample import MANY_ROWS, spread_rows
 from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large
@@ -23,16 +24,18 @@ MOST_COLUMNS = 6_000
 class ColumnRank:
     """Places of columns that are combinations of those before, in the engine's layout.
 
-    `doubtful`: rows in float64 lose digits; `rooted`: only the exact root of X'X tells the columns apart.
+    `doubtful`: rows in float64 lose digits; `rooted`: only the exact root of X'X tells the columns apart. `step` is the
+    Newton step from zero of the start, where all rows were asked for it.
     """
 
     dropped: tuple[int, ...] = ()
     doubtful: bool = False
     rooted: bool = False
     notes: tuple[str, ...] = ()
+    step: Floats | None = None
 
 
-def checked_sums(rows: RowsInMemory | StreamRows, family: Family | None = None) -> ResponseSums:
+def checked_sums(rows: RegressionRows, family: Family | None = None) -> ResponseSums:
     """What the response says by itself; an error for rows of which nothing can be learned.
 
     family: of a response of one column of numbers.
@@ -53,17 +56,17 @@ def column_rank(
     if problem.layout.body > MOST_COLUMNS or problem.size == 0:
         return ColumnRank()
     flat = replace(problem, distribution=StartDistribution(distribution, mean))
-    if isinstance(rows, RowsInMemory) and rows.rows >= MANY_ROWS:
+    if rows.in_memory and rows.rows >= MANY_ROWS:
         # Columns that differ on some rows differ on all.
         every = rows.rows // max(2_000, 3 * problem.size) or 1
         some = rows.block.chosen(spread_rows(rows.rows, every))
         if flat.on(some).curvature(start)[2].definite:
             return ColumnRank()
     with np.errstate(over="ignore", invalid="ignore"):
-        information = flat.curvature(start)[2]
+        _, gradient, information = flat.curvature(start)
         doubtful = is_doubtful(information)
         if information.definite:
-            return ColumnRank(doubtful=doubtful)
+            return ColumnRank(doubtful=doubtful, step=information.solve(gradient))
         refuse_extremes(flat, design, information)
     dropped = dependent_columns(flat, design, start, information)
     if not dropped:

@@ -175,7 +175,9 @@ class IteratedRegression(GLMProblem):
         if self.keeper is not None:
             self.keeper.close(outcome.converged)
         fitted = self.fitted(ended)
-        return Found(fitted, ended.result.method, self.options.estimate, outcome, tuple(self.notes))
+        return Found(
+            fitted, ended.result.method, self.options.estimate, outcome, tuple(self.notes), plan=self.data.plan
+        )
 
     def climbed(self) -> Ended:
         """All steps."""

@@ -92,10 +92,10 @@ def read_shares(y: Any, trials: Any, states: tuple[Hashable, ...] | None) -> Res
     if pair is not None:
         if trials is not None:
             raise DataError("The response has two columns, successes and failures; give no trials= beside it.")
-        return _from_counts(pair[:, 0], pair.sum(axis=1))
+        return shares_of_counts(pair[:, 0], pair.sum(axis=1))
     column = as_column(y)
     if trials is not None:
-        return _from_counts(numbers(column), numbers(as_column(trials, "trials"), "The column of trials"))
+        return shares_of_counts(numbers(column), numbers(as_column(trials, "trials"), "The column of trials"))
     if states is None and isinstance(column, NumberColumn):
         values = numbers(column)
         if np.isin(values, (0.0, 1.0)).all():
@@ -117,6 +117,18 @@ def read_shares(y: Any, trials: Any, states: tuple[Hashable, ...] | None) -> Res
     return Response(codes.astype(np.float64), None, variable.states)
 
 
+def check_truth(values: Floats, start: int = 0) -> None:
+    """Raise at the first number of a binomial response that is neither 0 nor 1."""
+    good = np.isin(values, (0.0, 1.0))
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(
+            f"The response holds {float(values[row])!r} (row {start + row}); expected 0 and 1. Declare other labels "
+            "with family=Bernoulli(states=(failure, success)), or give successes and failures as two columns, or "
+            "successes with trials=."
+        )
+
+
 def _pair(y: Any) -> Floats | None:
     """Successes and failures (n, 2), where the response has two columns."""
     if not (hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] == 2):
@@ -124,7 +136,8 @@ def _pair(y: Any) -> Floats | None:
     return np.asarray(y, dtype=np.float64)
 
 
-def _from_counts(successes: Floats, trials: Floats) -> Response:
+def shares_of_counts(successes: Floats, trials: Floats, start: int = 0) -> Response:
+    """Shares of successes out of trials, both whole numbers; start: the number of the first row."""
     if len(successes) != len(trials):
         raise DataError(f"There are {len(trials)} numbers of trials for {len(successes)} rows; give one a row.")
     whole = (successes == np.floor(successes)) & (trials == np.floor(trials))
@@ -132,8 +145,8 @@ def _from_counts(successes: Floats, trials: Floats) -> Response:
     if not good.all():
         row = int(np.argmin(good))
         raise DataError(
-            f"Row {row} has {successes[row]:g} successes out of {trials[row]:g} trials; expected whole numbers with "
-            "0 <= successes <= trials."
+            f"Row {start + row} has {successes[row]:g} successes out of {trials[row]:g} trials; expected whole numbers "
+            "with 0 <= successes <= trials."
         )
     return Response(np.divide(successes, trials, out=np.zeros_like(trials), where=trials > 0.0), trials)
 
@@ -142,11 +155,7 @@ def read_labels(y: Any, states: tuple[Hashable, ...] | None) -> Response:
     """A response of several labels, as codes."""
     column = as_column(y)
     variable, codes = factor_codes(column, None if states is None else Variable.discrete(column.name, states))
-    if variable.card < 2:
-        raise EstimateError(
-            f"The response has the single label {listing(variable.states)}; nothing can be learned. Declare all labels "
-            "with family=Categorical(states=[...]) and give a prior."
-        )
+    refuse_single(variable.states)
     return Response(codes.astype(np.float64), None, tuple(as_python(state) for state in variable.states))
 
 
@@ -156,12 +165,17 @@ def read_ordered(y: Any, states: tuple[Hashable, ...] | None) -> Response:
     variable, codes = factor_codes(column, None if states is None else Variable.discrete(column.name, states))
     if states is None:
         check_ordered(variable.states, known=column.ordered)
-    if variable.card < 2:
-        raise EstimateError(
-            f"The response has the single label {listing(variable.states)}; nothing can be learned. Declare all labels "
-            "with states=[...], from the lowest to the highest."
-        )
+    refuse_single(variable.states)
     return Response(codes.astype(np.float64), None, tuple(as_python(state) for state in variable.states))
+
+
+def refuse_single(states: tuple[Hashable, ...]) -> None:
+    """An error for labels of which there is only one."""
+    if len(states) < 2:
+        raise EstimateError(
+            f"The response has the single label {listing(states)}; nothing can be learned. Declare all labels with "
+            "family=Categorical(states=[...]) and give a prior, or those of an ordinal family with states=[...]."
+        )
 
 
 def check_ordered(states: tuple[Hashable, ...], *, known: bool) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.domain import Domain, Variable
-from suffice.engines.linear_predictor import RowBlock
+from suffice.domain import Variable
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
@@ -18,12 +17,9 @@ from suffice.models.glm.design import Design, DesignRows, NamedParameters, thres
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
+from suffice.models.glm.held_rows import BlockWork, PreparedRows, RegressionRows
 from suffice.models.glm.input import (
     Coding,
-    RowsInMemory,
-    StreamRows,
-    batch_table,
-    check_roles,
     checked_weights,
     explanatory,
     is_matrix,
@@ -33,14 +29,14 @@ from suffice.models.glm.input import (
     read_columns,
     read_matrix,
     side_column,
-    stream_design,
     unnamed_width,
 )
-from suffice.models.glm.natural_family import NaturalFamily
 from suffice.models.glm.response import Response, check_finite
+from suffice.models.glm.stream import RegressionWork, Roles, checked_label, hold_rows, label_variable, read_levels
 from suffice.sources import open_source
-from suffice.sources.base import Batch, Source
+from suffice.sources.base import Source
 from suffice.sources.columns import Column
+from suffice.sources.held import HeldHere
 from suffice.sources.memory import MemorySource
 
 
@@ -55,7 +51,7 @@ class RegressionData:
     """
 
     design: Design
-    blocks: RowsInMemory | StreamRows
+    blocks: RegressionRows
     weight: float
     classes: tuple[Hashable, ...] | None = None
     constant: float = 0.0
@@ -66,11 +62,18 @@ class RegressionData:
     response: str | None = None
     reference: int | None = None
     formula: str | None = None
+    readings: int | None = None
 
     @property
     def passes(self) -> int:
-        """How often the rows were read."""
-        return self.blocks.passes
+        """How often the rows were gone through: read where they are not in memory, asked where they are."""
+        return self.blocks.held.rounds if self.readings is None else self.readings
+
+    @property
+    def plan(self) -> str | None:
+        """Where rows that are not in memory stayed, and how often they were asked so far."""
+        held = self.blocks.held
+        return None if self.readings is None else f"{held.shards} shards {held.location}, {held.rounds} rounds"
 
     def learned_names(self) -> dict[str, Any]:
         """What a fitted value keeps of its rows: columns, labels and names."""
@@ -131,15 +134,24 @@ def read_rows(given: Inputs, options: FitOptions) -> RegressionData:
 
 def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
     """Labels with the codes that a softmax takes: those of the reference, which is the last unless said, come last."""
-    if options.family.response != "labels":
+    if options.family.response != "labels" or data.reference is not None:
         return data
     assert data.classes is not None
-    wanted = options.given["reference"]
-    reference = Variable.discrete("y", data.classes).index(data.classes[-1] if wanted is None else wanted)
-    order = [code for code in range(len(data.classes)) if code != reference] + [reference]
-    codes = np.argsort(order).astype(np.float64)
-    blocks = data.blocks.mapped(lambda block: replace(block, y=codes[block.y.astype(np.intp)]))
+    reference = _reference(options, data.classes)
+    codes, block = _codes_of(len(data.classes), reference), data.blocks.block
+    blocks = RegressionRows.of(replace(block, y=codes[block.y.astype(np.intp)]))
     return replace(data, blocks=blocks, reference=reference)
+
+
+def _reference(options: FitOptions, classes: tuple[Hashable, ...]) -> int:
+    wanted = options.given["reference"]
+    return Variable.discrete("y", classes).index(classes[-1] if wanted is None else wanted)
+
+
+def _codes_of(classes: int, reference: int) -> Floats:
+    """The code of each label, where that of the reference is the last."""
+    order = [code for code in range(classes) if code != reference] + [reference]
+    return np.argsort(order).astype(np.float64)
 
 
 def _read(given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
@@ -185,22 +197,63 @@ def _joined(
     weights = checked_weights(side_column(given["sample_weight"], source, table.rows, "sample_weight"))
     offset = side_column(given["offset"], source, table.rows, "offset")
     offset = offset_of(offset, side_column(given["exposure"], source, table.rows, "exposure"), options.link.name)
-    weight = float(table.rows) if weights is None else float(weights.sum())
-    constant = 0.0
+    base, counted = response.base, weights
     if response.trials is not None:
-        choices = responses.log_choices(response.y * response.trials, response.trials)
-        constant = float(choices.sum() if weights is None else weights @ choices)
-        weights = response.trials if weights is None else weights * response.trials
-    if response.base is not None:
-        constant = float(response.base.sum() if weights is None else weights @ response.base)
+        base = responses.log_choices(response.y * response.trials, response.trials)
+        counted = response.trials if weights is None else weights * response.trials
     design = _design_for(options, design)
-    block = design.block(table, response.y, weights, offset)
-    ahead, rows = _ahead(options, response.classes), RowsInMemory(block, response.trials)
-    if weights is not None and not weights.all():
-        kept = np.flatnonzero(weights)
-        rows = RowsInMemory(block.chosen(kept), None if response.trials is None else response.trials[kept])
+    block = replace(design.block(table, response.y, counted, offset), trials=response.trials)
+    prepared = PreparedRows.of(block, weights, base)
+    rows, ahead = (
+        RegressionRows(HeldHere(BlockWork(), [prepared]), prepared.block.rows),
+        _ahead(options, response.classes),
+    )
     return RegressionData(
-        design, rows, weight, response.classes, constant, offset is not None, ahead=ahead, rows=table.rows
+        design,
+        rows,
+        prepared.weight,
+        response.classes,
+        prepared.constant,
+        offset is not None,
+        ahead=ahead,
+        rows=table.rows,
+    )
+
+
+def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
+    """Rows that are not in memory: a pass for levels and labels, where there are any, and one that prepares them."""
+    if given["sample_weight"] is not None:
+        if not _is_name(given["sample_weight"], source):
+            raise DataError("The weights of data that is read in batches must be the name of a column.")
+        source.weigh_by(given["sample_weight"])
+    roles = Roles.of(source, given)
+    if roles.trials is not None and options.family.response != "shares":
+        raise OptionError("trials= belongs to the binomial family.")
+    names = explanatory(source, [roles.y, *roles.sides], given["columns"])
+    label = label_variable(source, roles, options)
+    design, states = read_levels(source, names, coding, label)
+    if label is not None:
+        label = states[label.name] = checked_label(states[label.name], options)
+    design, classes, reference = _design_for(options, design), None if label is None else label.states, None
+    if label is None and options.family.response == "shares" and len(roles.y) == 1 and roles.trials is None:
+        classes = (0, 1)
+    order = None
+    if options.family.response == "labels" and classes is not None:
+        reference = _reference(options, classes)
+        order = _codes_of(len(classes), reference)
+    work = RegressionWork(design, options.family, options.link.name, roles, label, order)
+    rows, figures = hold_rows(source, work, states, options.given["memory_limit"])
+    return RegressionData(
+        design,
+        rows,
+        figures.weight,
+        classes,
+        figures.constant,
+        roles.offset is not None or roles.exposure is not None,
+        ahead=_ahead(options, classes),
+        rows=figures.rows,
+        reference=reference,
+        readings=source.passes,
     )
 
 
@@ -253,109 +306,3 @@ def formula_response(formula: str, X: Any, family: ResponseFamily) -> Any:
         return column
     left = model_matrices(formula, X)[0]
     return None if left is None else _one_column(left)
-
-
-# -- streams -----------------------------------------------------------------------------------------------------------
-
-
-def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
-    if given["sample_weight"] is not None:
-        if not _is_name(given["sample_weight"], source):
-            raise DataError("The weights of data that is read in batches must be the name of a column.")
-        source.weigh_by(given["sample_weight"])
-    if given["y"] is None:
-        raise DataError("There is no response: give y=, the name of a column.")
-    if isinstance(options.family, NaturalFamily):
-        raise DataError(f"The {options.family.name} family takes rows in memory.")
-    if options.family.response == "vectors" or given["trials"] is not None:
-        raise DataError("Data that is read in batches takes one response column, or (successes, failures).")
-    check_roles(source, given)
-    names = explanatory(source, [given["y"], given["offset"], given["exposure"]], given["columns"])
-    pair = isinstance(given["y"], tuple) and given["y"] not in source.columns
-    label = _label_variable(source, given["y"], options) if not pair else None
-    design, variables, rows = stream_design(source, names, coding, [] if label is None else [label])
-    design = _design_for(options, design)
-    classes = None
-    if label is not None:
-        label = variables[label.name]
-        classes = label.states
-        if options.family.response == "shares" and label.card != 2:
-            raise DataError(f"The response has {label.card} labels; the binomial family takes two.")
-        if options.family.response == "ordered" and options.states is None:
-            responses.check_ordered(label.states, known=False)
-    elif options.family.response == "shares" and not pair:
-        classes = (0, 1)
-    numbers = [Variable(name, "real") for name in (given["y"] if pair else () if label else (given["y"],))]
-    numbers += [Variable(name, "real") for name in (given["offset"], given["exposure"]) if name is not None]
-    entries = [f.variable for f in design.factors]
-    domain = Domain([Variable(n, "real") for n in design.reals] + [*entries, *([label] if label else []), *numbers])
-    make = _maker(design, given, options, label, pair)
-    stream = StreamRows(source, domain, make, rows)
-    weight, constant = _stream_constants(stream, given, pair)
-    moved = given["offset"] is not None or given["exposure"] is not None
-    return RegressionData(design, stream, weight, classes, constant, moved, ahead=_ahead(options, classes), rows=rows)
-
-
-def _label_variable(source: Source, y: Hashable, options: FitOptions) -> Variable | None:
-    """A response of labels is discrete; 0 and 1 are numbers already."""
-    if options.states is not None:
-        return Variable.discrete(y, options.states)
-    if options.family.response in ("labels", "ordered"):
-        variable = source.infer([y])[y]
-        return variable if variable.kind == "discrete" else Variable(y, "discrete")
-    if options.family.response == "shares":
-        variable = source.infer([y])[y]
-        return variable if variable.kind == "discrete" else None
-    return None
-
-
-def _maker(
-    design: Design, given: Inputs, options: FitOptions, label: Variable | None, pair: bool
-) -> Callable[[Batch], RowBlock]:
-    def column(batch: Batch, name: Hashable) -> Floats:
-        values: Floats = batch.reals[batch.real.index(name)]
-        check_finite(values, f"Column {name!r}", batch.start)
-        return values
-
-    def make(batch: Batch) -> RowBlock:
-        table = batch_table(batch, design)
-        weights = batch.weights
-        if pair:
-            successes, failures = (column(batch, name) for name in given["y"])
-            trials = successes + failures
-            y = np.divide(successes, trials, out=np.zeros_like(trials), where=trials > 0.0)
-            weights = trials if weights is None else weights * trials
-        elif label is not None:
-            codes = batch.codes[batch.discrete.index(label.name)]
-            if (codes == label.card).any():
-                raise DataError(
-                    f"The response {label.name!r} has a missing value (row "
-                    f"{batch.start + int(np.argmax(codes == label.card))})."
-                )
-            y = codes.astype(np.float64)
-        else:
-            y = column(batch, given["y"])
-            options.one_family.check(y, batch.start)
-        offset = None if given["offset"] is None else column(batch, given["offset"])
-        offset = offset_of(
-            offset, None if given["exposure"] is None else column(batch, given["exposure"]), options.link.name
-        )
-        block = design.block(table, y, weights, offset, batch.start)
-        return block if weights is None or weights.all() else block.chosen(np.flatnonzero(weights))
-
-    return make
-
-
-def _stream_constants(stream: StreamRows, given: Inputs, pair: bool) -> tuple[float, float]:
-    """Weight of all rows, and what trials add to the log-likelihood."""
-
-    def task(batch: Batch) -> Floats:
-        weights = np.ones(batch.rows) if batch.weights is None else batch.weights
-        if not pair:
-            return np.array([weights.sum(), 0.0])
-        successes, failures = (batch.reals[batch.real.index(name)] for name in given["y"])
-        choices = responses.log_choices(successes, successes + failures)
-        return np.array([weights.sum(), weights @ choices])
-
-    weight, constant = stream.source.reduce(task, stream.domain).tolist()
-    return weight, constant

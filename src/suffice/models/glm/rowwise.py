@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.domain import Domain
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
 from suffice.models.glm.formula import matrix_of
 from suffice.models.glm.input import checked_weights, offset_of, open_rows, side_column, table_like
-from suffice.models.glm.pieces import parts_of
+from suffice.models.glm.pieces import domain_of, parts_of, sides_of, stream_of, table_of
 from suffice.models.glm.response import numbers
 from suffice.models.glm.results import quantile
 from suffice.models.glm.rows import formula_response, read_response
+from suffice.solvers.information import Information
+from suffice.sources.base import Batch, Source
 
 if TYPE_CHECKING:
     from suffice.models.glm.fitted import GLMFitted
@@ -118,6 +121,91 @@ def scored_parts(fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: st
     """Rows with their response and what else was given about them, piece by piece where they are not in memory."""
     for part in parts_of(X, fitted, more):
         yield scored(fitted, part, unknown)
+
+
+def travelling(fitted: GLMFitted) -> GLMFitted:
+    """A fitted value with what single rows need of it; its information may have to be made from rows."""
+    return replace(fitted, information=Information(np.zeros((0, 0))), sandwich=None, iterates=())
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTask:
+    """The sum of the log-likelihoods of the rows of a batch, and their weight."""
+
+    fitted: GLMFitted
+    more: Mapping[str, Any]
+    unknown: str
+
+    def __call__(self, batch: Batch) -> Floats:
+        """Both sums (2,)."""
+        if not batch.rows:
+            return np.zeros(2)
+        rows = scored(self.fitted, Inputs(table_of(batch), self.more), self.unknown)
+        return np.array([rows.weights @ rows.log_prob, rows.weights.sum()])
+
+
+@dataclass(frozen=True, eq=False)
+class PredictTask:
+    """Predictions for the rows of a batch, as columns of these names; see `GLM.predict`."""
+
+    fitted: GLMFitted
+    more: Mapping[str, Any]
+    unknown: str
+    kind: str
+    interval: float | None
+    df: float | None
+    names: tuple[str, ...]
+
+    def __call__(self, batch: Batch) -> dict[Hashable, Any]:
+        """A column for each name."""
+        given = Inputs(table_of(batch), self.more)
+        answer = predict(self.fitted, *new_rows(self.fitted, given, self.unknown), self.kind, self.interval, self.df)
+        values = np.asarray(answer).reshape(batch.rows, -1)
+        if values.shape[1] == 1 and len(self.names) == 2:  # Of two labels the second has the probability.
+            values = np.column_stack((1.0 - values[:, 0], values[:, 0]))
+        return {name: values[:, number] for number, name in enumerate(self.names)}
+
+
+def distributed(
+    source: Source,
+    fitted: GLMFitted,
+    more: Mapping[str, Any],
+    unknown: str,
+    kind: str = "response",
+    interval: float | None = None,
+    df: float | None = None,
+    *,
+    labels: bool = False,
+) -> Any:
+    """Predictions for rows that stay where they are, as columns of a frame of the same library.
+
+    labels: a column for each label of the response, whatever their number.
+    """
+    if interval is not None:
+        names: tuple[str, ...] = ("prediction", "lower", "upper")
+    elif kind == "class" or not (labels or fitted.beta.shape[1] > 1 or len(fitted.thresholds)):
+        names = ("prediction",)
+    else:
+        answers = fitted.classes if kind == "response" and fitted.classes else range(fitted.values.shape[1])
+        names = tuple(map(str, answers))
+    loose = domain_of(source, fitted, sides_of(more))
+    factors = {factor.variable.name: factor.variable for factor in fitted.design.factors}
+    # A level that the fit has not seen is pooled by the model, which then has to see it as it is.
+    raw = tuple(factors) if unknown == "pool" else ()
+    domain = Domain([factors.get(v.name, v) for v in loose.variables if v.name not in raw])
+    bare = fitted if interval is not None else travelling(fitted)
+    return source.map(PredictTask(bare, more, unknown, kind, interval, df, names), domain, raw=raw)
+
+
+def mean_score(fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: str) -> float:
+    """The mean log-likelihood of a row (weighted); rows that are not in memory are scored where they are."""
+    source = stream_of(X)
+    if source is None:
+        rows = scored(fitted, Inputs(X, more), unknown)
+        return float(rows.weights @ rows.log_prob) / float(rows.weights.sum())
+    task = ScoreTask(travelling(fitted), more, unknown)
+    total, weight = source.reduce(task, domain_of(source, fitted, sides_of(more))).tolist()
+    return float(total / weight)
 
 
 def _states(fitted: GLMFitted, y: Any) -> tuple[Any, ...] | None:

@@ -12,12 +12,19 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.engines.linear_predictor import RowBlock, linear_predictor, weighted_sum
+from suffice.engines.linear_predictor import (
+    CoefficientLayout,
+    ResponseDistribution,
+    RowBlock,
+    linear_predictor,
+    weighted_sum,
+)
 from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.glm.problem import RegressionProblem
@@ -72,7 +79,7 @@ def some_rows(problem: RegressionProblem) -> tuple[RegressionProblem | None, int
     layout = problem.layout
     if not problem.rows.in_memory or problem.rows.rows < MANY_ROWS or layout.sparse or layout.levels:
         return None, 1, 1.0
-    block: RowBlock = problem.rows.block  # type: ignore[union-attr]
+    block = problem.rows.block
     rich = min(block.rows // 16, AS_TWO_PASSES * block.rows // max(problem.size, 1))
     every = block.rows // max(LEAST_SAMPLE, ROWS_A_COEFFICIENT * problem.size, rich)
     if problem.outputs > 1 or problem.rooted or every < LEAST_STRIDE:
@@ -143,17 +150,22 @@ def _fit_of_some(sample: RegressionProblem, start: Floats, every: int) -> tuple[
 
 def _lost(sample: RegressionProblem, before: Floats, now: Floats) -> float:
     """The factor by which the information about the linear predictors of all rows together falls between two points."""
-
-    def task(block: RowBlock) -> Floats:
-        sums = np.zeros(2)
-        for part in sample.layout.parts(block):
-            for number, beta in enumerate((now, before)):
-                eta = linear_predictor(sample.layout, part, sample.whole(beta))
-                sums[number] += weighted_sum(sample.distribution(eta, part.y)[2], part.weights)
-        return sums
-
-    left, first = sample.rows.reduce(task).tolist()
+    points = (sample.whole(now), sample.whole(before))
+    question = partial(_information_sums, layout=sample.layout, distribution=sample.distribution, points=points)
+    left, first = sample.rows.reduce(question).tolist()
     return first / left if left > 0.0 else math.inf
+
+
+def _information_sums(
+    block: RowBlock, *, layout: CoefficientLayout, distribution: ResponseDistribution, points: tuple[Floats, ...]
+) -> Floats:
+    """The sum over rows of the information about their linear predictors, at each of some points."""
+    sums = np.zeros(len(points))
+    for part in layout.parts(block):
+        for number, beta in enumerate(points):
+            eta = linear_predictor(layout, part, beta)
+            sums[number] += weighted_sum(distribution(eta, part.y)[2], part.weights)
+    return sums
 
 
 def _whitened_ascent(problem: RegressionProblem, some: _Some, control: Control) -> Near:

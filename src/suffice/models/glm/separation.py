@@ -9,20 +9,26 @@ c of the row and every other label j. Then the supremum is only reached at infin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Flags, Floats
-from suffice.engines.linear_predictor import RowBlock, linear_predictor
+from suffice.engines.linear_predictor import (
+    CoefficientLayout,
+    ResponseDistribution,
+    RowBlock,
+    RowProducts,
+    linear_predictor,
+)
 from suffice.models.glm.design import Design, NamedParameters
 from suffice.models.glm.directions import Separation as Separation
 from suffice.models.glm.directions import programme as programme
 from suffice.models.glm.directions import without_rounding as without_rounding
 from suffice.models.glm.family import RowDistribution
-from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import Largest, RegressionProblem, largest_move
 from suffice.models.glm.solve import Result
 from suffice.solvers.information import Information
@@ -60,7 +66,6 @@ def find_separation(problem: RegressionProblem, kind: str, result: Result) -> Se
     if information.definite and rules_out(problem, kind, result.beta, step):
         return Separation(True)
     if is_small(problem, problem.outputs):
-        assert isinstance(problem.rows, RowsInMemory)
         return _search(problem, kind, problem.rows.block)
     by_step = ray(problem, kind, step)
     # Both ways along each, as a flat direction has no sign; each scaled to move some row by 1.
@@ -111,18 +116,33 @@ def share_of_slopes(
     """
     if kind == "labels":
         return 2.0 * largest_move(problem, step)
-    layout, products, now = problem.layout, problem.products, problem.whole(beta)
+    other = None if origin is None or origin is beta else problem.whole(origin)
+    question = _ShareOfSlopes(
+        problem.layout, problem.distribution, kind, problem.whole(beta), step, other, problem.products
+    )
+    return problem.rows.reduce(question).value
 
-    def task(block: RowBlock) -> Largest:
-        largest = 0.0
+
+@dataclass(frozen=True, eq=False)
+class _ShareOfSlopes:
+    """What `share_of_slopes` asks."""
+
+    layout: CoefficientLayout
+    distribution: ResponseDistribution
+    kind: str
+    beta: Floats
+    step: Floats
+    origin: Floats | None
+    products: RowProducts
+
+    def __call__(self, block: RowBlock) -> Largest:
+        layout, products, largest = self.layout, self.products, 0.0
         for part in layout.parts(block):
-            move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
-            _, score, weight = problem.distribution(linear_predictor(layout, part, now, products), part.y)
-            if origin is not None and origin is not beta:
-                weight = problem.distribution(linear_predictor(layout, part, problem.whole(origin), products), part.y)[
-                    2
-                ]
-            moves = (move > 0.0) & ~sides(part.y, kind)[1]
+            move = np.abs(linear_predictor(layout, replace(part, offset=None), self.step, products))
+            _, score, weight = self.distribution(linear_predictor(layout, part, self.beta, products), part.y)
+            if self.origin is not None:
+                weight = self.distribution(linear_predictor(layout, part, self.origin, products), part.y)[2]
+            moves = (move > 0.0) & ~sides(part.y, self.kind)[1]
             if part.weights is not None:
                 moves &= part.weights > 0.0
             slope = np.abs(score[moves])
@@ -131,12 +151,10 @@ def share_of_slopes(
                 largest = max(largest, float((move[moves] * share).max(initial=0.0)))
         return Largest(largest)
 
-    return problem.rows.reduce(task).value
-
 
 def _search(problem: RegressionProblem, kind: str, block: RowBlock) -> Separation:
     """By a linear programme."""
-    matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
+    matrix = np.concatenate([dense_rows(problem.layout, part) for part in problem.layout.parts(block)])
     if problem.kept is not None:  # Columns that were left out have no direction.
         matrix[:, np.setdiff1d(np.arange(problem.width), problem.kept) % problem.layout.size] = 0.0
     weights = np.ones(block.rows) if block.weights is None else block.weights
@@ -152,9 +170,8 @@ def _search(problem: RegressionProblem, kind: str, block: RowBlock) -> Separatio
     return replace(programmed, decided=whole)
 
 
-def dense_rows(problem: RegressionProblem, part: RowBlock) -> Floats:
+def dense_rows(layout: CoefficientLayout, part: RowBlock) -> Floats:
     """All columns of some rows in the engine's layout."""
-    layout = problem.layout
     blocks = [np.ones((part.rows, 1))] if layout.constant else []
     blocks.append(part.dense)
     if layout.sparse:
@@ -201,7 +218,7 @@ def ray(problem: RegressionProblem, kind: str, step: Floats) -> Separation:
     if not largest_move(problem, step) > MOVED or problem.width > MOST_COLUMNS:
         return Separation(None)
     size = np.abs(step)
-    still = problem.rows.reduce(_stays(problem, kind, step))
+    still = problem.rows.reduce(partial(_stays, rows_of=RowConstraints.of(problem, kind), step=step))
     _, values, axes = np.linalg.svd(still.root)
     flat = axes[int((values > FLAT_SHARE * values.max(initial=0.0)).sum()) :]
     columns = np.tile(column_sizes(problem), problem.width // problem.layout.size)
@@ -213,25 +230,26 @@ def ray(problem: RegressionProblem, kind: str, step: Floats) -> Separation:
 
 def separates(problem: RegressionProblem, kind: str, direction: Floats) -> bool:
     """Whether a direction moves some row, and none the wrong way by more than rounding."""
-
-    def task(block: RowBlock) -> Largest:
-        worst = 0.0
-        for part in problem.layout.parts(block):
-            rows, fixed = _constraints(problem, kind, part)
-            along, most = rows @ direction, np.abs(rows) @ np.abs(direction)
-            against = np.where(fixed, np.abs(along), -along)
-            share = np.divide(against, most, out=np.zeros_like(most), where=most > 0.0)
-            worst = max(worst, float(share.max(initial=0.0)))
-        return Largest(worst)
-
     # The null space is known to some roundings for each column.
     rounding = ROUNDINGS * problem.width * np.finfo(np.float64).eps
-    return largest_move(problem, direction) > 0.0 and bool(problem.rows.reduce(task).value <= rounding)
+    question = partial(_most_against, rows_of=RowConstraints.of(problem, kind), direction=direction)
+    return largest_move(problem, direction) > 0.0 and bool(problem.rows.reduce(question).value <= rounding)
+
+
+def _most_against(block: RowBlock, *, rows_of: RowConstraints, direction: Floats) -> Largest:
+    """How far a direction moves some row the wrong way, as a share of its terms."""
+    worst = 0.0
+    for part in rows_of.layout.parts(block):
+        rows, fixed = rows_of(part)
+        along, most = rows @ direction, np.abs(rows) @ np.abs(direction)
+        against = np.where(fixed, np.abs(along), -along)
+        share = np.divide(against, most, out=np.zeros_like(most), where=most > 0.0)
+        worst = max(worst, float(share.max(initial=0.0)))
+    return Largest(worst)
 
 
 def moved_by(problem: RegressionProblem, direction: Floats) -> Floats:
     """How far a direction moves each linear predictor of rows in memory (n,) or (n, m), as a share of the largest."""
-    assert isinstance(problem.rows, RowsInMemory)
     shaped = direction if problem.outputs == 1 else problem.shaped(direction)
     parts = (replace(part, offset=None) for part in problem.layout.parts(problem.rows.block))
     along = np.concatenate([linear_predictor(problem.layout, part, shaped) for part in parts])
@@ -241,21 +259,36 @@ def moved_by(problem: RegressionProblem, direction: Floats) -> Floats:
 def is_small(problem: RegressionProblem, constraints: int = 1) -> bool:
     """Whether a linear programme decides: rows in memory, each with so many constraints."""
     rows = problem.rows
-    return isinstance(rows, RowsInMemory) and rows.rows * problem.size * constraints <= MOST_NUMBERS
+    return rows.in_memory and rows.rows * problem.size * constraints <= MOST_NUMBERS
 
 
-def _constraints(problem: RegressionProblem, kind: str, part: RowBlock) -> tuple[Floats, Flags]:
-    """Rows (c, m k) that no separating direction lowers, of some rows with weight, and which of them stay in place."""
-    matrix = dense_rows(problem, part)
-    if problem.kept is not None:
-        matrix[:, np.setdiff1d(np.arange(problem.width), problem.kept) % problem.layout.size] = 0.0
-    kept = slice(None) if part.weights is None else part.weights > 0.0
-    matrix, y = matrix[kept], part.y[kept]
-    if kind == "labels":
-        against = _against_others(matrix, y.astype(np.intp), problem.outputs)
-        return against, np.zeros(len(against), dtype=np.bool_)
-    signs, fixed = sides(y, kind)
-    return signs[:, None] * matrix, fixed
+@dataclass(frozen=True, eq=False)
+class RowConstraints:
+    """What a separating direction must leave in place or not lower; `without` are the columns that were left out."""
+
+    layout: CoefficientLayout
+    kind: str
+    outputs: int
+    without: NDArray[np.intp] | None
+
+    @classmethod
+    def of(cls, problem: RegressionProblem, kind: str) -> RowConstraints:
+        """Those of a problem."""
+        held = None if problem.kept is None else np.setdiff1d(np.arange(problem.width), problem.kept)
+        return cls(problem.layout, kind, problem.outputs, None if held is None else held % problem.layout.size)
+
+    def __call__(self, part: RowBlock) -> tuple[Floats, Flags]:
+        """Rows (c, m k) that no direction lowers, of some rows with weight, and which of them stay in place."""
+        matrix = dense_rows(self.layout, part)
+        if self.without is not None:
+            matrix[:, self.without] = 0.0
+        kept = slice(None) if part.weights is None else part.weights > 0.0
+        matrix, y = matrix[kept], part.y[kept]
+        if self.kind == "labels":
+            against = _against_others(matrix, y.astype(np.intp), self.outputs)
+            return against, np.zeros(len(against), dtype=np.bool_)
+        signs, fixed = sides(y, self.kind)
+        return signs[:, None] * matrix, fixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,35 +302,31 @@ class Root:
         return Root(np.asarray(np.linalg.qr(np.vstack((self.root, other.root)), mode="r")))
 
 
-def _stays(problem: RegressionProblem, kind: str, step: Floats) -> Callable[[RowBlock], Root]:
+def _stays(block: RowBlock, *, rows_of: RowConstraints, step: Floats) -> Root:
     """The root of rows that a step leaves about in place, in units of the step and each as long as any."""
-    size = np.abs(step)
-
-    def task(block: RowBlock) -> Root:
-        total = Root(np.zeros((problem.width, problem.width)))
-        for part in problem.layout.parts(block):
-            rows, fixed = _constraints(problem, kind, part)
-            rows = rows * size
-            most = np.abs(rows).sum(axis=1)
-            stays = (fixed | (np.abs(rows @ np.sign(step)) <= RAY * most)) & (most > 0.0)
-            total = total + Root(rows[stays] / most[stays, None])
-        return total
-
-    return task
+    size, total = np.abs(step), Root(np.zeros((len(step), len(step))))
+    for part in rows_of.layout.parts(block):
+        rows, fixed = rows_of(part)
+        rows = rows * size
+        most = np.abs(rows).sum(axis=1)
+        stays = (fixed | (np.abs(rows @ np.sign(step)) <= RAY * most)) & (most > 0.0)
+        total = total + Root(rows[stays] / most[stays, None])
+    return total
 
 
 def column_sizes(problem: RegressionProblem) -> Floats:
     """The size of each column (k,) where it is not 0: a mean of which few outliers do not make much."""
-
-    def task(block: RowBlock) -> Floats:
-        sums = np.zeros((2, problem.layout.size))
-        for part in problem.layout.parts(block):
-            rows = np.abs(dense_rows(problem, part))
-            sums += np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0)
-        return sums
-
-    total, count = problem.rows.reduce(task)
+    total, count = problem.rows.reduce(partial(_size_sums, layout=problem.layout))
     return np.asarray((total / np.maximum(count, 1.0)) ** 2)
+
+
+def _size_sums(block: RowBlock, *, layout: CoefficientLayout) -> Floats:
+    """The sum of the roots of the sizes of each column, and how many are not 0."""
+    sums = np.zeros((2, layout.size))
+    for part in layout.parts(block):
+        rows = np.abs(dense_rows(layout, part))
+        sums += np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0)
+    return sums
 
 
 def likely_rays(problem: RegressionProblem, information: Information, beta: Floats) -> Iterator[Floats]:

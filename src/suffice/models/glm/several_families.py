@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import OptionError
 from suffice.families.base import take_states
 from suffice.models.glm.coefficients import Coefficients
@@ -157,7 +157,7 @@ class MultivariateGaussianFamily(ResponseFamily):
         away = y - eta
         logdet = np.linalg.slogdet(fitted.residual_covariance)[1]
         square = np.einsum("ij,ij->i", away, np.linalg.solve(fitted.residual_covariance, away.T).T)
-        return np.asarray(-0.5 * (square + logdet + y.shape[1] * math.log(2 * math.pi)))
+        return np.asarray(-0.5 * (square + logdet + y.shape[1] * LOG_2PI))
 
     def draw(self, fitted: Coefficients, mean: Floats, rng: np.random.Generator) -> Any:
         """Normal draws."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear_predictor, weighted_sum
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.input import RowsInMemory, StreamRows
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.links import Link
 
 #: A size from which the counts cannot be told from Poisson counts.
@@ -23,7 +24,7 @@ RUNNING_SIZE = "size -> inf: Poisson counts"
 
 
 def best_size(
-    rows: RowsInMemory | StreamRows, layout: CoefficientLayout, link: Link, beta: Floats, family: NegativeBinomialFamily
+    rows: RegressionRows, layout: CoefficientLayout, link: Link, beta: Floats, family: NegativeBinomialFamily
 ) -> NegativeBinomialFamily:
     """The size, from `VANISHING` to `POISSON`, of the largest likelihood at given means: Newton in its log."""
     before = math.inf
@@ -47,15 +48,17 @@ def at_rounding(move: float, before: float) -> bool:
 
 
 def _slopes(
-    rows: RowsInMemory | StreamRows, layout: CoefficientLayout, link: Link, beta: Floats, family: NegativeBinomialFamily
+    rows: RegressionRows, layout: CoefficientLayout, link: Link, beta: Floats, family: NegativeBinomialFamily
 ) -> tuple[float, float]:
-    def task(block: RowBlock) -> Floats:
-        sums = np.zeros(2)
-        for part in layout.parts(block):
-            mean = link.mean(linear_predictor(layout, part, beta))
-            sums += [weighted_sum(slope, part.weights) for slope in family.size_slopes(part.y, mean)]
-        return sums
-
-    with np.errstate(over="ignore"):  # Of squares of large means one over is 0, as it should be.
-        slope, curve = rows.reduce(task)
+    slope, curve = rows.reduce(partial(_size_slopes, layout=layout, link=link, beta=beta, family=family))
     return float(slope), float(curve)
+
+
+def _size_slopes(
+    block: RowBlock, *, layout: CoefficientLayout, link: Link, beta: Floats, family: NegativeBinomialFamily
+) -> Floats:
+    sums = np.zeros(2)
+    for part in layout.parts(block):
+        mean = link.mean(linear_predictor(layout, part, beta))
+        sums += [weighted_sum(slope, part.weights) for slope in family.size_slopes(part.y, mean)]
+    return sums

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.engines.linear_predictor import RowBlock, root_task
+from suffice.engines.linear_predictor import root_task
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.glm.design import Design
@@ -74,11 +74,10 @@ class Search:
 
 @dataclass(frozen=True)
 class RegressionSolver:
-    """A solver that sees the rows; `corners`: whether it takes a Laplace prior, `streams`: whether rows on disk."""
+    """A solver that sees the rows; `corners`: whether it takes a Laplace prior."""
 
     run: Callable[[Search], Result]
     corners: bool = False
-    streams: bool = True
 
 
 def check_name(solver: object) -> None:
@@ -96,10 +95,6 @@ def choose(solver: str, problem: RegressionProblem, laplace: LaplacePenalty | No
         able = [repr(name) for name, one in reversed(SOLVERS.items()) if one.corners]
         able += [repr(name) for name, one in registered().items() if one.corners and name != "owlqn"]
         raise OptionError(f"A Laplace prior has corners at 0: use solver={' or '.join(able)}, not {solver!r}.")
-    if own is not None and not (own.streams or problem.rows.in_memory):
-        raise OptionError(
-            f"solver={solver!r} meets rows in random order, which a stream does not offer; use partial_fit."
-        )
     return "irls" if solver == "newton" else solver
 
 
@@ -198,30 +193,43 @@ def _lbfgs(search: Search) -> Result:
 
 
 def _sgd(search: Search) -> Result:
-    """Stochastic ascent over rows in memory."""
+    """Stochastic ascent that draws rows in memory, or shards of rows elsewhere."""
     problem, scaled = search.problem, ScaledProblem.of(search)
-    block: RowBlock = problem.rows.block  # type: ignore[union-attr]
-    (whole,) = problem.layout.parts(block, block.rows)
+    units = problem.rows.rows if problem.rows.in_memory else problem.rows.held.shards
+    gradient_of = _rows_drawn(problem) if problem.rows.in_memory else _shards_drawn(problem)
 
     def partial(x: Floats, chosen: NDArray[np.intp]) -> Floats:
-        some, beta = whole.chosen(chosen), problem.whole(scaled.beta(x))
-        gradient = problem.slopes(beta)(some).gradient / problem.phi
+        beta = problem.whole(scaled.beta(x))
+        gradient = gradient_of(beta, chosen) / problem.phi
         if problem.penalty is not None:
-            gradient = gradient - len(chosen) / block.rows * problem.penalty.slope(beta)
+            gradient = gradient - len(chosen) / units * problem.penalty.slope(beta)
         return scaled.scale * (gradient if problem.kept is None else gradient[problem.kept])
 
     # The curvature of all rows is about one in each scaled coordinate, so that of a mean row is one over their number.
     outcome = corrected_ascent(
         scaled.evaluate,
         partial,
-        block.rows,
+        units,
         search.start / scaled.scale,
         search.control,
-        step=0.5 * block.rows / len(search.start),
-        batch=max(1, block.rows // 100),
+        step=0.5 * units / len(search.start),
+        batch=max(1, units // 100),
         rng=np.random.default_rng(search.seed),
     )
     return scaled.result(outcome, "stochastic gradient ascent with corrections")
+
+
+def _rows_drawn(problem: RegressionProblem) -> Callable[[Floats, NDArray[np.intp]], Floats]:
+    """The gradient of chosen rows in memory."""
+    block = problem.rows.block
+    (whole,) = problem.layout.parts(block, block.rows)
+    return lambda beta, chosen: problem.slopes(beta)(whole.chosen(chosen)).gradient
+
+
+def _shards_drawn(problem: RegressionProblem) -> Callable[[Floats, NDArray[np.intp]], Floats]:
+    """The gradient of chosen shards."""
+    held = problem.rows.held
+    return lambda beta, chosen: np.asarray(held.sum(problem.slopes(beta), shards=np.sort(chosen).tolist()).gradient)
 
 
 def _cd(search: Search) -> Result:
@@ -247,7 +255,7 @@ SOLVERS: dict[str, RegressionSolver] = {
     "irls": RegressionSolver(_irls),
     "newton": RegressionSolver(_irls),
     "lbfgs": RegressionSolver(_lbfgs, corners=True),
-    "sgd": RegressionSolver(_sgd, streams=False),
+    "sgd": RegressionSolver(_sgd),
     "cd": RegressionSolver(_cd, corners=True),
 }
 

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
-from suffice.models.glm.input import RowsInMemory
+from suffice.models.glm.held_rows import Answers, RegressionRows
 from suffice.models.glm.links import Identity
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rank import ColumnRank, checked_sums, column_rank
@@ -45,14 +46,12 @@ class VectorRegression(GLMProblem):
     method = "least squares"
 
     def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
-        """Refuse rows that are not in memory."""
+        """Refuse rows of which nothing can be learned."""
         super().__init__(options, data, factory)
-        if not isinstance(data.blocks, RowsInMemory):
-            raise EstimateError("A vector of responses needs rows in memory.")
         self.rows = data.blocks
-        self.outputs = self.rows.block.y.shape[1]
         self.control = Control()
         self.sums = checked_sums(self.rows)
+        self.outputs = len(self.sums.total)
         refuse_response(self.sums.largest)
 
     @abstractmethod
@@ -116,8 +115,8 @@ class VectorLeastSquares(VectorRegression):
 
     def _problems(self) -> tuple[list[RegressionProblem], ColumnRank]:
         """One problem for each response, without columns that say the same as others."""
-        block, design, distribution = self.rows.block, self.data.design, RowDistribution(GaussianFamily(), Identity())
-        columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
+        design, distribution = self.data.design, RowDistribution(GaussianFamily(), Identity())
+        columns = [self.rows.one_response(column) for column in range(self.outputs)]
         problem = RegressionProblem(columns[0], design.layout, distribution)
         rank = column_rank(problem, design, distribution, self.sums.mean, self.options.given["collinear"])
         self.notes = rank.notes
@@ -128,8 +127,7 @@ class VectorLeastSquares(VectorRegression):
         return [replace(problem, rows=one) for one in columns], rank
 
     def _products(self, whole: Floats) -> Floats:
-        squares: Floats = self.rows.reduce(lambda part: _residual_products(part, self.data.design, whole))
-        return squares
+        return self.rows.reduce(partial(_residual_products, design=self.data.design, beta=whole))
 
     def residual_squares(self, fitted: GLMFitted) -> Floats:
         """From the rows themselves."""
@@ -153,7 +151,7 @@ class PriorOnVectors(VectorRegression):
     def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
         """One pass for each response."""
         super().__init__(options, data, factory)
-        self.products = VectorProducts(self.rows, data.design)
+        self.products = VectorProducts(self.rows, data.design, self.outputs)
 
     def residual_squares(self, fitted: GLMFitted) -> Floats:
         """From the products."""
@@ -287,17 +285,16 @@ def _refuse_singular(covariance: Floats) -> None:
 class VectorProducts:
     """X'X, X'Y and Y'Y of the rows, offsets taken off; sums of squares of residuals follow from them."""
 
-    def __init__(self, rows: RowsInMemory, design: Design) -> None:
+    def __init__(self, rows: RegressionRows, design: Design, outputs: int) -> None:
         """One pass for each response."""
-        block, distribution = rows.block, RowDistribution(GaussianFamily(), Identity())
-        self.outputs = block.y.shape[1]
+        distribution = RowDistribution(GaussianFamily(), Identity())
         zero = np.zeros(design.layout.size)
         self.layout = design.layout
-        self.columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
+        self.columns = [rows.one_response(column) for column in range(outputs)]
         curvatures = [RegressionProblem(one, design.layout, distribution).curvature(zero) for one in self.columns]
         self.information: Information = curvatures[0][2]
         self.cross = np.stack([gradient for _, gradient, _ in curvatures], axis=1)
-        self.squares, self.weight = _squares(block)
+        self.squares, self.weight = rows.reduce(_squares).values
 
     def slopes(self, beta: Floats) -> Floats:
         """X'(Y - X beta) (k, m), from the rows themselves: differences of products would lose digits."""
@@ -324,10 +321,11 @@ class VectorProducts:
         return together.solve(right + share * pull)
 
 
-def _squares(block: RowBlock) -> tuple[Floats, float]:
+def _squares(block: RowBlock) -> Answers:
+    """Y'Y, offsets taken off, and the weight."""
     y = block.y if block.offset is None else block.y - block.offset[:, None]
     weight = float(block.rows) if block.weights is None else float(block.weights.sum())
-    return weighted(y, block.weights).T @ y, weight
+    return Answers((weighted(y, block.weights).T @ y, weight))
 
 
 def _least_squares(problems: Sequence[RegressionProblem], *, doubtful: bool) -> tuple[Floats, Information]:
@@ -368,12 +366,7 @@ def rounding_of_vectors(beta: Floats, information: Information, covariance: Floa
     return max(ROUNDING * math.sqrt(information.magnitude(one) / least) for one in beta.T)
 
 
-def rows_of(block: RowBlock, y: Floats) -> RowsInMemory:
-    """The same rows with another response."""
-    return RowsInMemory(replace(block, y=y))
-
-
-def _residual_products(block: RowBlock, design: Design, beta: Floats) -> Floats:
+def _residual_products(block: RowBlock, *, design: Design, beta: Floats) -> Floats:
     total = np.zeros((beta.shape[1], beta.shape[1]))
     for part in design.layout.parts(block):
         left = part.y - linear_predictor(design.layout, part, beta)

@@ -55,11 +55,11 @@ class GibbsLabels:
         size = self.union.structure.size
         first, cells = size * np.arange(self.union.count), size * self.union.count
         count = int(np.clip(NUMBERS // max(cells, 1), FEWEST, MOST))
-        lanes = np.arange(count)
+        chains = np.arange(count)
         self.sampler.load(logs)
 
         def add(states: NDArray[np.uint8], out: Floats) -> None:
-            out[first[:, None] + states, lanes] += 1.0
+            out[first[:, None] + states, chains] += 1.0
 
         return fresh_means(self.sampler, logs, lambda: self.sampler.start(count, rng), (add, cells), lengths, rng)
 

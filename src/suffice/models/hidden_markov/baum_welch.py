@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,13 @@ from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.restarts import Runs
 from suffice.models.hidden_markov.certificate import climbed_certificate
 from suffice.models.hidden_markov.chains import Observed
-from suffice.models.hidden_markov.check import expected_again, judged_statistics
+from suffice.models.hidden_markov.check import computed_again, judged_statistics
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.learning import Learner, estimate_name, remarks
 from suffice.models.hidden_markov.matched import LearnedFrom
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
+from suffice.models.hidden_markov.rounds import HeldChains
 from suffice.models.hidden_markov.standard_errors import (
     ChainInformation,
     is_cheap,
@@ -36,8 +36,12 @@ from suffice.solvers.fixed_point import largest_change
 
 @dataclass(frozen=True, eq=False)
 class HiddenSequences:
-    """Sequences of which some states are hidden, or some columns of a step."""
+    """Sequences of which some states are hidden, or some columns of a step.
 
+    `observed` are those at hand: all of them in memory, of others some of the first, where EM begins.
+    """
+
+    chains: HeldChains
     observed: Observed
     emission: Emission
     states: tuple[Hashable, ...]
@@ -47,12 +51,12 @@ class HiddenSequences:
     @property
     def rows(self) -> int:
         """Their steps."""
-        return self.observed.n_steps
+        return self.chains.rows
 
     @property
     def weight(self) -> float:
         """Steps, weighted."""
-        return self.observed.weight
+        return self.chains.weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +82,10 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
         """The M-step."""
         return self.beginning.learner
 
-    @cached_property
-    def expectation(self) -> ChainExpectation:
-        """The E-step."""
-        return ChainExpectation(self.data.observed, self.data.emission, self.options["threads"])
+    @property
+    def chains(self) -> HeldChains:
+        """The sequences, and their E-step."""
+        return self.data.chains
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
@@ -91,7 +95,7 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
 
     def expect(self, parameters: ChainParameters) -> Expected[Statistics]:
         """One pass forward and backward."""
-        statistics = self.expectation.expect(parameters)
+        statistics = self.chains.expect(parameters)
         return Expected(statistics.log_likelihood, statistics)
 
     def maximise(self, statistics: Statistics, before: ChainParameters) -> ChainParameters:
@@ -131,7 +135,7 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
     def found(self, runs: Runs[ChainParameters]) -> Found[HiddenMarkovFitted]:
         """The best run, and what its counts leave open."""
         data, learner, values = self.data, self.learner, runs.best
-        notes = remarks(self.expectation.expect(values), values, learner, data.states, self.options["prior"])
+        notes = remarks(self.chains.expect(values), values, learner, data.states, self.options["prior"])
         unused = [note for note in notes if "unused" in note]
         if unused:
             warn("; ".join(unused))
@@ -154,21 +158,21 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
 
     def expect_again(self, parameters: ChainParameters) -> Expected[Statistics]:
         """In log space, one step after the other."""
-        statistics = expected_again(self.data.observed, self.data.emission, parameters)
+        statistics: Statistics = self.chains.sum(parameters, by=computed_again)
         return Expected(statistics.log_likelihood, statistics)
 
     def observed_information(self, parameters: ChainParameters) -> ChainInformation | None:
         """Two passes for each free parameter."""
-        return observed_information(self.expectation, self.learner, parameters, self.data.states)
+        return observed_information(self.chains, self.learner, parameters, self.data.states)
 
     def judge(self, fitted: HiddenMarkovFitted) -> Judgement:
         """The slope, existence, and where it costs little the curvature and the standard errors."""
         data, learner, values = self.data, self.learner, fitted.parameters
-        statistics, discrepancy = judged_statistics(self.expectation, values)
+        statistics, discrepancy = judged_statistics(self.chains, values)
         step = largest_change(learner.vector(values), learner.vector(learner.learn(statistics, values))) + discrepancy
         certificate = climbed_certificate(statistics, values, learner, data.states, discrepancy)
         errors, notes = None, tuple[str, ...]()
-        if is_cheap(data.observed, learner, values, fitted.passes):
+        if is_cheap(data.rows, learner, values, fitted.passes):
             information = self.observed_information(values)
             errors = standard_errors(information, learner, values, step)
             if information is not None:
@@ -182,12 +186,10 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
             gap=step,
             matched=partial(held.matched, fitted),
             kept=held,
-            notes=notes,
+            notes=(*notes, *self.chains.notes),
         )
 
     def identity(self) -> Iterable[Any]:
         """The options but those that say how long to go on, and the sequences."""
         options = {name: repr(value) for name, value in self.options.items() if name not in LIMITS}
-        observed = self.data.observed
-        labels = np.zeros(0, np.int32) if observed.labels is None else observed.labels
-        return options, list(observed.values), observed.offsets, observed.weights, labels
+        return options, self.chains.fingerprint()

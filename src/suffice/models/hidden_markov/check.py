@@ -6,6 +6,8 @@ differs there is added to the gap that all of the data show.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from suffice.array_types import Floats
@@ -13,23 +15,39 @@ from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
+from suffice.models.hidden_markov.rounds import HeldChains, SumsTogether
 
-#: Steps that are computed again.
-MOST = 2_000
+#: Steps that are computed again, and those of each of many shards.
+MOST, LEAST = 2_000, 50
 
 
-def judged_statistics(expectation: ChainExpectation, parameters: ChainParameters) -> tuple[Statistics, float]:
+def judged_statistics(chains: HeldChains, parameters: ChainParameters) -> tuple[Statistics, float]:
     """Expected statistics of the sequences, and by how much two computations of them differ, as a share of steps.
 
-    All of the sequences are computed again where they are short; of long ones a sample.
+    All of the sequences are computed again where they are short; of long ones a sample, some steps of every shard.
     """
-    observed = expectation.observed
-    sample = observed.head(MOST)
-    again = expected_again(sample, expectation.emission, parameters)
-    if sample is observed:
-        return again, 0.0
-    there = ChainExpectation(sample, expectation.emission, 1).expect(parameters)
-    return expectation.expect(parameters), _distance(there, again) / max(sample.weight, 1.0)
+    if chains.rows <= MOST:
+        return chains.sum(parameters, by=computed_again), 0.0
+    there, again, weight = chains.sum(parameters, by=ComputedTwice(max(MOST // chains.held.shards, LEAST))).parts
+    return chains.expect(parameters), _distance(there, again) / max(weight, 1.0)
+
+
+def computed_again(prepared: ChainExpectation, parameters: ChainParameters) -> Statistics:
+    """The statistics of a shard by other code."""
+    return expected_again(prepared.observed, prepared.emission, parameters)
+
+
+@dataclass(frozen=True)
+class ComputedTwice:
+    """The statistics of the first `most` steps of a shard, by the code of EM, and by other code; and their weight."""
+
+    most: int
+
+    def __call__(self, prepared: ChainExpectation, parameters: ChainParameters) -> SumsTogether:
+        """Of one shard."""
+        sample = prepared.observed.head(self.most)
+        there = ChainExpectation(sample, prepared.emission, 1).expect(parameters)
+        return SumsTogether((there, expected_again(sample, prepared.emission, parameters), sample.weight))
 
 
 def _distance(left: Statistics, right: Statistics) -> float:

@@ -23,7 +23,8 @@ from suffice.solvers.fixed_point import largest_change
 class KnownSequences:
     """The statistics of sequences whose states are all known; they add up.
 
-    `before` are the parameters of what they leave open, `rows` the steps of the sequences.
+    `before` are the parameters of what they leave open, `rows` the steps of the sequences, `notes` what reading
+    them has to say.
     """
 
     statistics: Statistics
@@ -33,6 +34,7 @@ class KnownSequences:
     columns: list[Hashable] | None
     rows: int
     passes: int = 1
+    notes: tuple[str, ...] = ()
 
     @property
     def weight(self) -> float:
@@ -56,7 +58,7 @@ class Counting:
             HiddenMarkovFitted(data.states, data.columns, data.emission, values, learner.n_params, hidden=False),
             "counts of known states",
             estimate_name(self.options, data.emission, values, hidden=False),
-            notes=remarks(data.statistics, values, learner, data.states, self.options["prior"]),
+            notes=(*remarks(data.statistics, values, learner, data.states, self.options["prior"]), *data.notes),
         )
 
     def judge(self, fitted: HiddenMarkovFitted) -> Judgement:

@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import choice, weights_of, whole_number
+from suffice.checks import byte_count, choice, weights_of, whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator, delegated, delegated_property
 from suffice.fitting.report import CountedRows, Curvature, Report
-from suffice.models.em.latent import check_n_init
 from suffice.models.hidden_markov.counting import KnownSequences
 from suffice.models.hidden_markov.decoding import StateDecoder, labelled, match
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
+    lengths_apart,
     open_observations,
     open_paths,
     split_form,
@@ -76,6 +76,8 @@ class HiddenMarkovModel(Estimator):
         variance_floor: share of the variance of a column below which no variance falls. For gamma, beta, Dirichlet and
             exponential distributions, share of the spread of the distribution of all steps.
         threads: of the E-step; None for all cores. The result does not depend on them.
+        memory_limit: most bytes of sequences that are kept in memory of a table in files or a database, or a text such
+            as "2GB"; beyond it they are kept in a scratch folder. By default a share of what is free.
         max_iter: most steps of a run.
         tolerance: EM stops when no parameter changes by more; real ones in units of their columns.
         run: see `RunOptions`.
@@ -108,6 +110,7 @@ class HiddenMarkovModel(Estimator):
         acceleration: str | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
+        memory_limit: int | str | None = None,
         max_iter: int = 1000,
         tolerance: float = 1e-6,
         **run: Unpack[RunOptions],
@@ -123,7 +126,9 @@ class HiddenMarkovModel(Estimator):
                 f"fixed is {fixed!r}; what is fixed needs start values, by initial=, transitions= or emissions=."
             )
         choice(estimate, "estimate", (None, "mean", "map"))
-        check_n_init(n_init)
+        whole_number(n_init, "n_init")
+        if memory_limit is not None:
+            byte_count(memory_limit, "memory_limit")
         if threads is not None:
             whole_number(threads, "threads", otherwise=", or None for all cores")
 
@@ -153,7 +158,7 @@ class HiddenMarkovModel(Estimator):
         Args:
             sequences: a list of sequences, one array, or a table: a frame, a Parquet or CSV file, a DuckDB relation.
             states: known states, in the form of the sequences (or the name of a column); None for a step, or for a
-                whole sequence, that is not known.
+                whole sequence, that is not known. Numbers of steps that add up to those of one array are `lengths`.
             lengths: steps of each sequence, where they are given as one array.
             group: column of a table that tells sequences apart.
             order: column of a table that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask or
@@ -215,6 +220,10 @@ class HiddenMarkovModel(Estimator):
     initial_ = delegated_property(HiddenMarkovFitted.initial)
     transitions_ = delegated_property(HiddenMarkovFitted.transitions)
     emissions_ = delegated_property(HiddenMarkovFitted.emissions)
+    # The names of hmmlearn.
+    startprob_, transmat_ = initial_, transitions_
+    means_ = delegated_property(HiddenMarkovFitted.means)
+    covars_ = delegated_property(HiddenMarkovFitted.covariances)
     emission_probabilities_ = delegated_property(HiddenMarkovFitted.symbol_probabilities)
     symbols_ = delegated_property(HiddenMarkovFitted.symbols)
 
@@ -265,9 +274,13 @@ class HiddenMarkovModel(Estimator):
     def score(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> float:
-        """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used."""
+        """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used but as `lengths`."""
         fitted = self.fitted_
-        observed = fitted.open(sequences, SequenceForm(**form)).sequences
+        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
+        there = self._task().log_likelihood(replace(given, more={**given.more, "states": None}), fitted)
+        if there is not None:
+            return there[0] / there[1]
+        observed = fitted.open(sequences, given["form"]).sequences
         observed = replace(observed, sample_weight=weights_of(sample_weight, len(observed)))
         if not observed.weight > 0:
             raise OptionError("The score of no steps is undefined: the sequences have no weight.")
@@ -280,9 +293,9 @@ class HiddenMarkovModel(Estimator):
     def predict(
         self,
         sequences: Any,
+        lengths: ArrayLike | None = None,
         *,
         method: str = "viterbi",
-        lengths: ArrayLike | None = None,
         group: Hashable | None = None,
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
@@ -294,14 +307,26 @@ class HiddenMarkovModel(Estimator):
     def predict_proba(
         self,
         sequences: Any,
-        *,
         lengths: ArrayLike | None = None,
+        *,
         group: Hashable | None = None,
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
     ) -> Any:
         """P(state at a step | whole sequence) (steps, K): smoothing."""
         return self._asked(sequences, SequenceForm(lengths, group, order, columns)).smoothed()
+
+    def decode(
+        self,
+        sequences: Any,
+        lengths: ArrayLike | None = None,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Sequence[Hashable] | None = None,
+    ) -> tuple[float, Any]:
+        """Log P(path, sequence) of the most probable path, summed over sequences, and its states as in `predict`."""
+        return self._asked(sequences, SequenceForm(lengths, group, order, columns)).decoded()
 
     def filter(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
@@ -429,4 +454,5 @@ class HiddenMarkovModel(Estimator):
 
 
 def _inputs(sequences: Any, states: Any, sample_weight: ArrayLike | None, form: SequenceForm) -> Inputs:
+    form, states = lengths_apart(form, sequences, states)
     return Inputs(sequences, {"states": states, "sample_weight": sample_weight, "form": form})

@@ -43,6 +43,11 @@ class StateDecoder:
         codes = self._paths(1)[0][0] if method == "viterbi" else self._posteriors().argmax(axis=1)
         return self.asked.give(self.fitted.named(codes))
 
+    def decoded(self) -> tuple[float, Any]:
+        """Log P(path, sequence) of the most probable paths of all sequences together, and their states."""
+        codes, values = self._paths(1)
+        return float(values.sum()), self.asked.give(self.fitted.named(codes[0]))
+
     def smoothed(self) -> Any:
         """P(state at a step | whole sequence) (steps, K)."""
         return self.asked.give(self._posteriors())

@@ -23,16 +23,29 @@ from suffice.models.hidden_markov.segments import LONG, Segments
 
 @dataclass(frozen=True, eq=False)
 class ChainExpectation:
-    """Expected statistics of some sequences under parameters."""
+    """Expected statistics of some sequences under parameters.
+
+    `keys`, an array of NumPy or Arrow, order the sequences among those of other shards; None for sequences in memory.
+    """
 
     observed: Observed
     emission: Emission
     threads: int | None = 1
+    keys: Any = None
 
     #: Memory of each thread for a block: fresh memory would cost as much as the work.
     _memory: threading.local = field(default_factory=threading.local, repr=False)
-    #: The parameters of the last pass and what it found: reports ask again for what EM ended with.
-    _last: list[tuple[ChainParameters, Statistics]] = field(default_factory=list, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles come without the memory of threads."""
+        return type(self), (self.observed, self.emission, self.threads, self.keys)
+
+    def called(self, number: int) -> str:
+        """A sequence in words: by its number in memory, else by its name or its first row."""
+        if self.keys is None:
+            return f"Sequence {number}"
+        key = self.keys[number]
+        return f"The sequence of row {int(key)}" if isinstance(key, np.integer) else f"The sequence {key.as_py()!r}"
 
     @cached_property
     def _blocks(self) -> list[tuple[int, int]]:
@@ -40,12 +53,10 @@ class ChainExpectation:
 
     def expect(self, parameters: ChainParameters) -> Statistics:
         """The statistics of all sequences; the log-likelihood is -inf where one has no path."""
-        if not (self._last and self._last[0][0].equals(parameters)):
-            self._last[:] = [(parameters, self._pass(parameters))]
-        return self._last[0][1]
-
-    def _pass(self, parameters: ChainParameters) -> Statistics:
         size = len(parameters.initial)
+        if not self.observed.n_sequences:
+            sums = self.emission.statistics(self.observed.values, np.zeros((0, size)), parameters.emission)
+            return Statistics(np.zeros(size), np.zeros((size, size)), sums)
 
         def task(span: tuple[int, int]) -> Statistics:
             part = self.observed.take(*span)
@@ -85,7 +96,7 @@ class ChainExpectation:
                 return np.array([Segments(part, self.emission, parameters).log_likelihood])
             return chains(part, self.emission, parameters).log_partition(threads=1, calls=CALLS)
 
-        return np.concatenate(map_blocks(task, self._blocks, self.threads))
+        return np.concatenate([np.zeros(0), *map_blocks(task, self._blocks, self.threads)])
 
     def _long(self, part: Observed, parameters: ChainParameters) -> Statistics:
         """One long sequence, segment by segment, each between its messages."""

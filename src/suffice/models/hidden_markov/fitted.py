@@ -68,6 +68,21 @@ class HiddenMarkovFitted:
         return self.emission.distributions({name: array.copy() for name, array in self.parameters.emission.items()})
 
     @property
+    def means(self) -> Floats:
+        """The mean of each state (K, columns), where states emit normal distributions."""
+        return self._normal("means")
+
+    @property
+    def covariances(self) -> Floats:
+        """The covariance of each state (K, columns, columns), where states emit normal distributions."""
+        return self._normal("covariances")
+
+    def _normal(self, name: str) -> Floats:
+        if name not in self.parameters.emission:
+            raise OptionError("The states emit no normal distributions; read their distributions in emissions_.")
+        return read_only(self.parameters.emission[name])
+
+    @property
     def symbols(self) -> tuple[Hashable, ...]:
         """The symbols that states emit, in the order of their probabilities; empty where they emit none."""
         return tuple(self.emission.describe().get("states", ()))

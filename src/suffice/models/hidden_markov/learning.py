@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import is_real
 from suffice.errors import OptionError, listing
 from suffice.families.categoricals import Categoricals
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions import contract
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Emission
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
-from suffice.models.hidden_markov.priors import PARTS, is_number, pseudo_counts, split_prior
+from suffice.models.hidden_markov.priors import PARTS, pseudo_counts, split_prior
 from suffice.models.hidden_markov.stationary_start import maximise_stationary
 from suffice.models.hidden_markov.structure import TransitionStructure, read_fixed, read_tied
 
@@ -247,7 +248,7 @@ def undefined(
         return ()
     notes = []
     plain = learner.emission.without_prior
-    if is_number(prior) and plain and "emissions" not in learner.fixed:
+    if is_real(prior) and plain and "emissions" not in learner.fixed:
         notes.append(
             f"the prior {prior} counts states and symbols: the distributions of {listing(plain)} have no prior, and "
             "were learned by maximum likelihood; give the distribution a conjugate prior, or prior={'emissions': ...}"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import is_real
 from suffice.errors import OptionError, listing
 from suffice.families.dirichlet import Dirichlet
 from suffice.options import doubles
@@ -26,16 +27,11 @@ def split_prior(prior: Any) -> dict[str, Any]:
         if unknown:
             raise OptionError(f"prior names {listing(unknown)}; expected some of {listing(PARTS)}.")
         return {name: value for name, value in prior.items() if value is not None}
-    if isinstance(prior, int | float) and not isinstance(prior, bool):
+    if is_real(prior):
         return dict.fromkeys(PARTS, prior)
     raise OptionError(
         f"prior is {prior!r}; expected a number of pseudo-counts, or a dict of priors for some of {listing(PARTS)}."
     )
-
-
-def is_number(prior: Any) -> bool:
-    """Whether a prior is a number of pseudo-counts."""
-    return isinstance(prior, int | float | np.integer | np.floating) and not isinstance(prior, bool)
 
 
 def pseudo_counts(prior: Any, shape: tuple[int, ...], estimate: str | None, name: str) -> Floats:

@@ -16,7 +16,6 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.models.em.identifiability import Spectrum
 from suffice.models.em.information import ObservedInformation
-from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
 
@@ -135,12 +134,12 @@ def standard_errors(
     return {"initial": errors["initial"][0], "transitions": errors["transitions"], "emissions": emission}
 
 
-def is_cheap(observed: Observed, learner: Learner, parameters: ChainParameters, evaluations: int) -> bool:
+def is_cheap(steps: int, learner: Learner, parameters: ChainParameters, evaluations: int) -> bool:
     """Whether two passes for each coordinate are little beside those of the fit, or little by themselves."""
     coordinates = _coordinates(learner, parameters)
     by_differences = sum(coordinate.name.startswith("emission.") for coordinate in coordinates)
     passes = 2 * len(coordinates)
-    work = passes * observed.n_steps * len(parameters.initial) ** 2
+    work = passes * steps * len(parameters.initial) ** 2
     return len(coordinates) * by_differences <= 900 and (work <= 1e7 or 4 * passes <= evaluations)
 
 

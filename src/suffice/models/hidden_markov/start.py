@@ -14,8 +14,8 @@ from suffice.models.em.restarts import first_best
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, alike
 from suffice.models.hidden_markov.expectation import ChainExpectation
-from suffice.models.hidden_markov.learning import Learner, counted
-from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
+from suffice.models.hidden_markov.learning import Learner
+from suffice.models.hidden_markov.parameters import ChainParameters, stationary
 
 #: Tries of a run, the EM steps of each, and the steps of the sequences that they look at.
 TRIES = 8
@@ -27,7 +27,10 @@ OWN = 0.9
 
 @dataclass(frozen=True)
 class Start:
-    """What is known before EM: the sequences, and the M-step with the values that were given."""
+    """What is known before EM: the sequences, and the M-step with the values that were given.
+
+    Of sequences that are not in memory, `observed` are some of the first.
+    """
 
     observed: Observed
     learner: Learner
@@ -193,14 +196,13 @@ def clusters(points: Floats, weights: Floats, size: int, rng: np.random.Generato
     return label
 
 
-def known_counts(start: Start, rng: np.random.Generator) -> tuple[Statistics, ChainParameters]:
-    """Counts where all states are known, and the parameters of rows that have none: even, and as of all steps."""
+def before_counts(start: Start, rng: np.random.Generator) -> ChainParameters:
+    """The parameters of what counts of known states leave open: even rows, and the distribution of all steps."""
     emission, of = start.learner.emission, start.learner.structure
     rows, first = of.pairs / of.pairs.sum(axis=1, keepdims=True), of.first / of.first.sum()
     even = emission.idle(*start._steps, rng)
-    before = ChainParameters(
+    return ChainParameters(
         first if of.initial is None else of.initial,
         rows if of.transitions is None else of.transitions,
         even if of.emission is None else of.emission,
     )
-    return counted(start.observed, emission, len(of.pairs), before), before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import choice
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
@@ -44,8 +45,17 @@ class TransitionStructure:
         first, pairs = allowed_cells(options["topology"], initial, transitions, size)
         return cls(initial, transitions, emission, first, pairs)
 
-    def check_labels(self, observed: Observed, distributions: Emission, names: Sequence[Hashable]) -> None:
-        """Raise where known states go a way, or emit a symbol, that the structure forbids."""
+    def check_labels(
+        self,
+        observed: Observed,
+        distributions: Emission,
+        names: Sequence[Hashable],
+        called: Callable[[int], str] = "Sequence {}".format,
+    ) -> None:
+        """Raise where known states go a way, or emit a symbol, that the structure forbids.
+
+        `called` names a sequence by its number.
+        """
         labels = observed.labels
         if labels is None:
             return
@@ -65,12 +75,14 @@ class TransitionStructure:
                 else f"goes from {names[labels[step - 1]]!r} to {names[labels[step]]!r}"
             )
             raise EstimateError(
-                f"Sequence {number}, step {step_there} {way}, which has probability 0 by topology=, initial= or "
+                f"{called(number)}, step {step_there} {way}, which has probability 0 by topology=, initial= or "
                 "transitions=. Correct the states, or allow it."
             )
-        self._check_symbols(observed, distributions, names)
+        self._check_symbols(observed, distributions, names, called)
 
-    def _check_symbols(self, observed: Observed, distributions: Emission, names: Sequence[Hashable]) -> None:
+    def _check_symbols(
+        self, observed: Observed, distributions: Emission, names: Sequence[Hashable], called: Callable[[int], str]
+    ) -> None:
         labels = observed.labels
         if self.emission is None or labels is None:
             return
@@ -83,7 +95,7 @@ class TransitionStructure:
                 step = begin + int(np.argmax(wrong))
                 number, step_there = observed.where(step)
                 raise EstimateError(
-                    f"Sequence {number}, step {step_there} is in state {names[labels[step]]!r}, whose distribution in "
+                    f"{called(number)}, step {step_there} is in state {names[labels[step]]!r}, whose distribution in "
                     "emissions= gives its observation probability 0. Correct the states, or allow it."
                 )
 
@@ -109,8 +121,7 @@ def allowed_cells(
     topology: str | None, initial: Floats | None, transitions: Floats | None, size: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which first states (K,) and transitions (K, K) may happen: zeros of start values are kept."""
-    if topology not in TOPOLOGIES:
-        raise OptionError(f"topology is {topology!r}; expected one of {listing(TOPOLOGIES)}.")
+    choice(topology, "topology", TOPOLOGIES)
     first = np.ones(size, bool) if initial is None else initial > 0
     pairs = np.ones((size, size), bool) if transitions is None else transitions > 0
     if topology is None:

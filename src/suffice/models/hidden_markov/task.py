@@ -31,7 +31,9 @@ from suffice.models.hidden_markov.input import (
 )
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Statistics
-from suffice.models.hidden_markov.start import Start, known_counts
+from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains, log_likelihood, open_steps
+from suffice.models.hidden_markov.start import SAMPLE, Start, before_counts
+from suffice.models.hidden_markov.tables import SequenceTable
 from suffice.sources.sequences import SequenceForm, Sequences
 
 States = tuple[Hashable, ...]
@@ -55,7 +57,8 @@ class HiddenMarkovTask:
         """As `start`; start values and known states that exclude one another are an error."""
         start = self.start(data)
         start.learner.check_start(data.states)
-        start.learner.structure.check_labels(data.observed, data.emission, data.states)
+        if data.observed.labels is not None:
+            data.chains.sum(None, by=CheckLabels(start.learner.structure, data.states))
         return start
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -70,6 +73,11 @@ class HiddenMarkovTask:
         form: SequenceForm = given["form"] or SequenceForm()
         if known is not None:
             form = known.form_of(given.data, form)
+        if purpose != "join" and given["sample_weight"] is None:
+            table = SequenceTable.of(given.data, form, given["states"], self.options)
+            held = None if table is None else self._held(table) if known is None else self._compared_there(table, known)
+            if held is not None:
+                return held
         form, paths = split_form(form, given.data, given["states"])
         opened = open_observations(given.data, form)
         weights = weights_of(given["sample_weight"], opened.sequences.n_sequences)
@@ -82,6 +90,40 @@ class HiddenMarkovTask:
         if known is None and not weights.any():
             raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
         return self._settled(replace(opened.sequences, sample_weight=weights, labels=labels), states, known)
+
+    def _held(self, table: SequenceTable) -> HiddenSequences | KnownSequences | None:
+        """The sequences of a table that stay where they are; None where the emission has to see rows."""
+        counted = isinstance(self.options["states"], int | np.integer)
+        names = state_names(self.options["states"])
+        surveyed = table.surveyed(None if counted else names)
+        if surveyed is None:
+            return None
+        settled, known = surveyed
+        states = table.states_of(settled, names, counted=counted)
+        unlabelled = settled.rows if table.label is None else settled.missing.get(table.label, 0)
+        emission = table.emission(len(states), known, hidden=unlabelled > 0)
+        chains = table.chains(emission, settled, states)
+        closed = unlabelled == 0 and not chains.sum(None, by=open_steps)
+        if not closed and unlabelled == 0:
+            emission = table.emission(len(states), known, hidden=True)
+        sample = chains.first(SAMPLE, labelled=unlabelled < settled.rows)
+        passes = table.source.passes
+        data = HiddenSequences(chains, sample, emission, states, list(table.columns), passes)
+        return replace(self._counted(data), passes=passes, notes=chains.notes) if closed else data
+
+    def _compared_there(self, table: SequenceTable, known: HiddenMarkovFitted) -> HiddenSequences | None:
+        chains = table.read_as(known.emission, known.states)
+        if chains is None:
+            return None
+        check_possible(np.array([chains.sum(known.parameters, by=log_likelihood)]))
+        return HiddenSequences(chains, chains.first(1), known.emission, known.states, known.columns)
+
+    def log_likelihood(self, given: Inputs, known: HiddenMarkovFitted) -> tuple[float, float] | None:
+        """Of the sequences of a table that stay where they are, with the number of steps; None for other sequences."""
+        form = known.form_of(given.data, given["form"])
+        table = None if given["sample_weight"] is not None else SequenceTable.of(given.data, form, None, self.options)
+        chains = None if table is None else table.read_as(known.emission, known.states)
+        return None if chains is None else (chains.sum(known.parameters, by=log_likelihood), chains.weight)
 
     def _settled(
         self, sequences: Sequences[NDArray[Any]], states: States, known: HiddenMarkovFitted | None
@@ -109,7 +151,8 @@ class HiddenMarkovTask:
         closed = not hidden and emission.in_closed_form(observed.values)
         if not hidden and not closed and known is None:
             emission = built(hidden=True)
-        data = HiddenSequences(observed, emission, states, names)
+        chains = HeldChains.here(observed, emission, self.options["threads"])
+        data = HiddenSequences(chains, observed, emission, states, names)
         if closed:
             return self._counted(data)
         if known is not None:
@@ -132,10 +175,12 @@ class HiddenMarkovTask:
         observed = opened.sequences.reading(values, sample_weight=weights, labels=labels)
         expectation = ChainExpectation(observed, known.emission, self.options["threads"])
         check_possible(expectation.log_likelihoods(known.parameters))
-        return HiddenSequences(observed, known.emission, known.states, known.columns)
+        chains = HeldChains.here(observed, known.emission, self.options["threads"])
+        return HiddenSequences(chains, observed, known.emission, known.states, known.columns)
 
     def _counted(self, data: HiddenSequences) -> KnownSequences:
-        statistics, before = known_counts(self.checked_start(data), generator(self.options["random_state"]))
+        before = before_counts(self.checked_start(data), generator(self.options["random_state"]))
+        statistics = data.chains.counted(before)
         return KnownSequences(statistics, before, data.emission, data.states, data.columns, data.rows)
 
     # -- problems ----------------------------------------------------------------------------------------------------

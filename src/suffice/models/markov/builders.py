@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import choice
 from suffice.errors import NotFittedError, OptionError, listing
 from suffice.models.markov.number_checks import real_numbers
 from suffice.models.markov.structure import (
@@ -65,8 +66,7 @@ def ising(cls: type[N], /, graph: object, *, coding: str = "spin", **options: An
 
     After a fit `fields_` gives u by node and `couplings_` w by edge.
     """
-    if coding not in CODINGS:
-        raise OptionError(f"coding is {coding!r}; expected one of {listing(CODINGS)}.")
+    choice(coding, "coding", CODINGS)
     terms, nodes = ising_terms(graph)
     return cls(terms, states=dict.fromkeys(nodes, CODINGS[coding]), **options)
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.answers import PatternTable
 from suffice.array_types import Floats
 from suffice.errors import EstimateError
+from suffice.models.em.held_rows import rows_are_kept
 from suffice.models.em.rows import has_missing
 from suffice.models.markov.contingency import joint_counts
 from suffice.models.markov.existence import find_face
@@ -40,7 +41,9 @@ def joint_of(summary: Summary, names: tuple[Hashable, ...]) -> Joint | None:
     if not has_missing(summary):
         return joint_counts(summary, names)
     patterns: PatternTable = summary[next(iter(summary.answers))]
-    return None if (patterns.rows < 0).any() else (patterns.rows.astype(np.intp), patterns.weights)
+    if not rows_are_kept(summary) or (patterns.rows < 0).any():
+        return None
+    return patterns.rows.astype(np.intp), patterns.weights
 
 
 def kept_joint(summary: Summary, names: tuple[Hashable, ...]) -> Joint:

@@ -15,7 +15,8 @@ from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
 from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
-from suffice.fitting.summaries import SummaryData
+from suffice.fitting.summaries import SummaryData, SummaryFitted
+from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.hidden import hidden_variables
 from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.options import APPROXIMATE, GibbsSampling, read_sampling
@@ -44,12 +45,25 @@ class MarkovData(SummaryData):
     """Statistics of rows; what makes margins those of no distribution; and what else the problem needs.
 
     `conflicts` are sentences on margins that disagree. `sample` are the rows themselves, in memory, for solvers that
-    need more than counts. `entropy` is that of the observed joint states, where they were counted together.
+    need more than counts, and `held` those that stay where they are, for EM. `entropy` is that of the observed joint
+    states, where they were counted together, and `score` the log-likelihood of rows that were compared as they were
+    read.
     """
 
     conflicts: tuple[str, ...] = ()
     sample: CodedRows | None = None
     entropy: float | None = None
+    held: HeldRows | None = None
+    score: float | None = None
+
+    @property
+    def lasting(self) -> bool:
+        """Nothing is kept of rows that were elsewhere."""
+        return self.held is None
+
+    def log_likelihood(self, fitted: SummaryFitted) -> float:
+        """That of a fitted value: a sum over the rows, where these were not compared with it as they were read."""
+        return fitted.log_likelihood(self.statistics) if self.score is None else self.score
 
 
 def warn_conflict(sentence: str) -> str:

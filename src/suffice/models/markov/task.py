@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,7 +28,8 @@ from suffice.errors import (
     listing,
 )
 from suffice.fitting.contract import Inputs, Judgement, Problem, Purpose
-from suffice.fitting.summaries import SummaryData, SummaryTask, answered
+from suffice.fitting.summaries import SummaryData, SummaryTask, answered, read_columns, rows_bar
+from suffice.models.em.held_rows import HeldData, hold_rows, refuse_unkept, rows_are_kept, score_rows
 from suffice.models.em.rows import has_missing
 from suffice.models.markov.approximate.fit import SamplingProblem
 from suffice.models.markov.approximate.rows import read_rows, summary_of_rows
@@ -48,11 +50,13 @@ from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.specification import MarkovData, Specification, warn_conflict
 from suffice.solvers.margins import describe, find_conflict
+from suffice.sources.tally import summarize_complete
 from suffice.statistics import Counts, Patterns, Statistic, Summary
 
 if TYPE_CHECKING:
     from suffice.fitting.report import Report
     from suffice.sources.base import Source
+    from suffice.sources.held import Settled
 
 Ask = Callable[[Domain], tuple[Statistic, ...]]
 
@@ -182,17 +186,60 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         # Opened once, so that the source counts the passes of both attempts.
         source = open_source(data, columns=columns, sample_weight=weight)
         if by_rows:
-            return self._counted(source, known, purpose, self._patterns)
+            return self._of_rows(source, known, purpose, None, jointly=jointly)
+        sampled = self.spec.by_sampling and not jointly and len(self.spec.nodes) > JOINT_VARIABLES
+        if not sampled and not self.spec.by_sampling and self.options["missing"] != "raise":
+            return self._complete(source, known, purpose, ask, jointly=jointly)
         try:
-            if self.spec.by_sampling and not jointly and len(self.spec.nodes) > JOINT_VARIABLES:
-                return self._of_sample(source, known, purpose)
-            return self._counted(source, known, purpose, ask)
+            return self._of_sample(source, known, purpose) if sampled else self._counted(source, known, purpose, ask)
         except MissingValueError as error:
             if self.spec.by_sampling and self.options["solver"] != "sml":
                 raise
             if self.options["missing"] == "raise":
                 raise MissingValueError(f"{error} missing='em' learns from rows with missing values.") from None
             return self._counted(source, known, purpose, self._patterns)
+
+    def _complete(
+        self, source: Source, known: MarkovFitted | None, purpose: Purpose, ask: Ask, *, jointly: bool
+    ) -> MarkovData:
+        """One pass over an open source where no value is missing; else the distinct rows, by another."""
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        with rows_bar(bool(self.options["progress"])) as advance:
+            met = summarize_complete(source, domain, ask(domain), progress=advance)
+        if met.summary is not None:
+            return MarkovData(met.summary, max(source.passes, 1), notes)
+        settled = replace(met.settled, domain=domain.merge(met.settled.domain))
+        return self._of_rows(source, known, purpose, settled, jointly=jointly)
+
+    def _of_rows(
+        self, source: Source, known: MarkovFitted | None, purpose: Purpose, settled: Settled | None, *, jointly: bool
+    ) -> MarkovData:
+        """Rows that do not show everything: their distinct ones, or, where they are not in memory, where they are."""
+        local = source.residence == "memory" or source.one_pass
+        if local or purpose == "join" or jointly or self.spec.by_sampling:
+            return self._counted(source, known, purpose, self._patterns)
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        self._patterns(domain)  # Numbers, or a tree that is too large? Then say so before any reading.
+        if purpose == "compare" and known is not None:
+            return self._scored(source, domain, known)
+        with rows_bar(bool(self.options["progress"])) as advance:
+            if settled is None:
+                settled = source.settle(domain, progress=advance)
+            whole = settled.domain.merge(Domain(self.spec.hidden.values()))
+            held = hold_rows(source, settled, whole, memory_limit=self.options["memory_limit"], progress=advance)
+        if isinstance(held, Summary):
+            return MarkovData(held, max(source.passes, 1), notes)
+        read = HeldData.of(held, settled, max(source.passes, 1), notes)
+        return MarkovData(read.statistics, read.passes, read.notes, held=held)
+
+    def _scored(self, source: Source, domain: Domain, known: MarkovFitted) -> MarkovData:
+        """Rows compared with a fitted value where they are: the sum of their log-probabilities."""
+        from suffice.models.markov.hidden.check import row_scores
+
+        family = known.near
+        parameters = family.tree(known.finite), known.log_normaliser
+        scored = score_rows(source, domain, row_scores, parameters)
+        return MarkovData(scored.statistics, scored.passes, score=scored.score)
 
     def _counted(self, source: Source, known: MarkovFitted | None, purpose: Purpose, ask: Ask) -> MarkovData:
         """One pass over an open source."""
@@ -275,11 +322,13 @@ class MarkovTask(SummaryTask[MarkovFitted]):
 
     def joined(self, earlier: SummaryData, later: SummaryData, keep: float) -> SummaryData:
         """Rows that were learned, weighted by `keep`, and rows that join them."""
+        refuse_unkept(earlier.statistics)
         first, second = self._alike(earlier.statistics, later.statistics)
         return replace(_markov_data(later), statistics=first * keep + second, sample=None)
 
     def without(self, earlier: SummaryData, leaving: SummaryData) -> SummaryData:
         """Rows that were learned, without those that leave."""
+        refuse_unkept(earlier.statistics)
         first, second = self._alike(earlier.statistics, leaving.statistics)
         return replace(_markov_data(leaving), statistics=first - second, sample=None)
 
@@ -293,7 +342,9 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def condensed(self, data: SummaryData) -> MarkovData:
         """Counts of more joint states than are kept are summed to those of the scopes; their entropy stays known."""
         summary = data.statistics
-        entropy = _row_entropy(summary) if has_missing(summary) else joint_entropy(summary, self.spec.nodes)
+        entropy = None
+        if rows_are_kept(summary):
+            entropy = _row_entropy(summary) if has_missing(summary) else joint_entropy(summary, self.spec.nodes)
         if (
             Counts(self.spec.nodes) in summary.answers
             and math.prod(summary.domain.shape(self.spec.nodes)) > JOINT_CELLS
@@ -304,20 +355,23 @@ class MarkovTask(SummaryTask[MarkovFitted]):
 
     def kept(self, data: SummaryData) -> MarkovData:
         """All but the rows, which are held while the fit needs them and no longer."""
-        return replace(_markov_data(data), sample=None)
+        read = _markov_data(data)
+        if read.held is not None:
+            read.held.close()
+        return replace(read, sample=None, held=copy(read.held))
 
     # -- the problem -------------------------------------------------------------------------------------------------
 
     def problem(self, data: SummaryData, start: MarkovFitted | None) -> WeightsProblem:
         """Exact learning, learning by sampling, EM, or chains that are held at rows."""
-        held = _markov_data(data)
-        if not has_missing(held.statistics):
-            return SamplingProblem(self.spec, held) if self.spec.by_sampling else ExactProblem(self.spec, held)
+        read = _markov_data(data)
+        if not has_missing(read.statistics):
+            return SamplingProblem(self.spec, read) if self.spec.by_sampling else ExactProblem(self.spec, read)
         # EM loads where values are missing.
         from suffice.models.markov.hidden.clamped import ClampedProblem
         from suffice.models.markov.hidden.problem import MarkovEMProblem
 
-        return ClampedProblem(self.spec, held) if self.spec.by_sampling else MarkovEMProblem(self.spec, held)
+        return ClampedProblem(self.spec, read) if self.spec.by_sampling else MarkovEMProblem(self.spec, read)
 
 
 def _markov_data(data: SummaryData) -> MarkovData:

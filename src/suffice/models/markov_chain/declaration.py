@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from suffice.checks import choice, whole_number
+from suffice.checks import byte_count, choice, whole_number
 from suffice.errors import OptionError
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, unused_target
@@ -52,6 +52,8 @@ class MarkovChain(SummaryEstimator):
         unseen: the row of a history never seen, where nothing is smoothed: "uniform", "nan" or "raise". With "nan"
             tables show NaN, and events after such a history score -inf.
         learn_prior: whether the prior of the rows is learned from them, starting from the one given (EM).
+        memory_limit: most bytes of a table in files or a database that are in memory at a time while its sequences are
+            brought together, or a text such as "500MB"; by default a share of what is free.
         max_iter: most iterations, where weights or a prior are learned.
         tolerance: on the slope of what is maximised, in nats an event (or a row).
         max_seconds: most seconds.
@@ -77,6 +79,7 @@ class MarkovChain(SummaryEstimator):
         tokens: Any = None,
         unseen: str = "uniform",
         learn_prior: bool = False,
+        memory_limit: int | str | None = None,
         max_iter: int = 1000,
         tolerance: float = 1e-9,
         max_seconds: float | None = None,
@@ -89,6 +92,8 @@ class MarkovChain(SummaryEstimator):
         for name, allowed in _CHOICES.items():
             choice(options[name], name, allowed)
         whole_number(order, "order", 0)
+        if memory_limit is not None:
+            byte_count(memory_limit, "memory_limit")
         whole_number(min_count, "min_count")
         if smoothing is not None and prior is not None:
             raise OptionError("Give either smoothing= or prior=: each says what events never seen get.")

@@ -17,9 +17,18 @@ from suffice.array_types import Codes, Floats, Ints
 from suffice.checks import weights_of
 from suffice.domain import Variable, sort_states, state_key
 from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError
+from suffice.fitting.summaries import SummaryData, rows_bar
 from suffice.sources import open_source
-from suffice.sources.ngrams import WindowLayout, are_texts, count_sequences, count_stream, count_text, read_lines
-from suffice.sources.sequences import SequenceForm, Sequences, is_table
+from suffice.sources.ngrams import (
+    WindowLayout,
+    are_texts,
+    count_sequences,
+    count_stream,
+    count_table,
+    count_text,
+    read_lines,
+)
+from suffice.sources.sequences import SequenceForm, Sequences, is_table, several_observations
 from suffice.statistics import Summary
 
 _HELD = "held out: "
@@ -41,7 +50,7 @@ def splitter(tokens: Any) -> Split | None:
     return kinds[tokens]
 
 
-def read_summary(
+def read_data(
     data: object,
     form: SequenceForm,
     layout: WindowLayout,
@@ -49,14 +58,41 @@ def read_summary(
     *,
     sample_weight: object = None,
     held_out: object = None,
-) -> Summary:
+    memory_limit: int | str | None = None,
+    progress: bool = False,
+) -> SummaryData:
     """The summary of the data, and of what is held out beside it."""
-    summary = _read(data, form, layout, tokens, sample_weight)
+    read = _read_table(data, form, layout, sample_weight, memory_limit, progress=progress)
+    if read is None:
+        read = SummaryData(_read(data, form, layout, tokens, sample_weight), 1)
     if held_out is None:
-        return summary
-    beside = _read(held_out, SequenceForm(), replace(layout, prefix=_HELD), tokens, None)
+        return read
+    summary, beside = read.statistics, _read(held_out, SequenceForm(), replace(layout, prefix=_HELD), tokens, None)
     both = {**summary.answers, **beside.answers}
-    return Summary(summary.domain.merge(beside.domain), both, summary.rows, summary.weight)
+    return replace(read, statistics=Summary(summary.domain.merge(beside.domain), both, summary.rows, summary.weight))
+
+
+def _read_table(
+    data: Any,
+    form: SequenceForm,
+    layout: WindowLayout,
+    sample_weight: Any,
+    memory_limit: int | str | None,
+    *,
+    progress: bool,
+) -> SummaryData | None:
+    """Counts of a table whose sequences stay where they are; None for other data."""
+    weight = sample_weight if isinstance(sample_weight, str) else None
+    source = None if weight is None and sample_weight is not None else form.elsewhere(data, weight)
+    if source is None:
+        return None
+    columns = form.observations(source)
+    if len(columns) != 1:
+        raise several_observations(columns)
+    beside: dict[str, Any] = {"group": form.group, "order": form.order, "weight": weight, "memory_limit": memory_limit}
+    with rows_bar(progress) as advance:
+        summary = count_table(source, columns[0], layout, progress=advance, **beside)
+    return SummaryData(summary, source.passes)
 
 
 def _read(data: Any, form: SequenceForm, layout: WindowLayout, tokens: object, sample_weight: Any) -> Summary:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import is_real
 from suffice.errors import OptionError, listing
 from suffice.families.base import as_array, as_floats
 from suffice.families.dirichlet import Dirichlet
@@ -73,7 +74,7 @@ def _vector(prior: Any, words: Vocabulary) -> Floats:
         if np.isnan(alpha).any():
             missing = [words.states[code] for code in np.flatnonzero(np.isnan(alpha))]
             raise OptionError(f"The prior has no pseudo-count for {listing(missing)}; give one for every state.")
-    elif isinstance(prior, int | float | np.integer | np.floating) and not isinstance(prior, bool):
+    elif is_real(prior):
         alpha = np.full(words.card, float(prior))
     elif isinstance(prior, list | tuple | np.ndarray):
         alpha = as_floats(prior, "prior")

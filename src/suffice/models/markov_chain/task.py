@@ -17,7 +17,7 @@ from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.markov_chain.certificate import certify, log_likelihood, objective
 from suffice.models.markov_chain.distributions import BackoffDistribution
 from suffice.models.markov_chain.fitted import MarkovChainFitted
-from suffice.models.markov_chain.input import held_out_of, read_summary
+from suffice.models.markov_chain.input import held_out_of, read_data
 from suffice.models.markov_chain.interpolation import WeightEvidence, evidence_at
 from suffice.models.markov_chain.matched import matched_counts
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
@@ -39,6 +39,8 @@ _BY_NAME: Mapping[str, Smoothing] = {
 @dataclass(frozen=True, eq=False)
 class MarkovChainTask(SummaryTask[MarkovChainFitted]):
     """The rows of a chain, by its options."""
+
+    of_sequences = True
 
     @cached_property
     def smoothing(self) -> Smoothing | None:
@@ -95,7 +97,8 @@ class MarkovChainTask(SummaryTask[MarkovChainFitted]):
         # To be compared every state is read, so that one which is not known scores as such.
         layout = replace(self.layout, states=None) if purpose == "compare" else self.layout
         beside = {name: given[name] for name in ("sample_weight", "held_out")}
-        return SummaryData(read_summary(given.data, form, layout, self.options["tokens"], **beside), 1)
+        beside |= {"memory_limit": self.options["memory_limit"], "progress": bool(self.options["progress"])}
+        return read_data(given.data, form, layout, self.options["tokens"], **beside)
 
     def required(
         self, columns: Sequence[Hashable], known: MarkovChainFitted | None, purpose: Purpose

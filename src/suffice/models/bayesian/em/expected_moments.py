@@ -91,10 +91,47 @@ class _Centred:
         )
 
 
+def _joined(left: _Centred, right: _Centred) -> tuple[Floats, Floats, Floats]:
+    """Weight, mean and centred products of both sets of rows, by Chan's formula."""
+    weight = left.weight_pair[0] + right.weight_pair[0]
+    share = right.weight_pair[0] / np.where(weight > 0, weight, 1.0)
+    away = right.mean - left.mean
+    between = np.asarray(left.weight_pair[0] * share)[..., None, None] * (away[..., :, None] * away[..., None, :])
+    return weight, left.mean + np.asarray(share)[..., None] * away, left.scatter + right.scatter + between
+
+
 class _CentredSums(_Centred, MomentSums):
+    def __add__(self, other: Any) -> Any:
+        return _CentredSums.of(*_joined(self, other)) if isinstance(other, _CentredSums) else super().__add__(other)
+
+    def __reduce__(self) -> Any:
+        return _CentredSums.of, (self.weight_pair[0], self.mean, self.scatter)
+
     def _map(self, function: Any, *others: Any) -> Any:
         return MomentSums(*(function(getattr(self, n), *(getattr(o, n) for o in others)) for n in self.pairs))
 
 
 class _CentredTable(_Centred, MomentsByTable):
-    pass
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, _CentredTable):
+            return super().__add__(other)
+        cells, label = np.unique(np.concatenate([self.cells, other.cells]), axis=0, return_inverse=True)
+        label = label.reshape(-1)
+        first, second = self._spread(label[: len(self)], cells), other._spread(label[len(self) :], cells)
+        return _CentredTable.of(*_joined(first, second), cells=cells)
+
+    def _spread(self, rows: NDArray[np.intp], cells: NDArray[np.int32]) -> Any:
+        """The same among more cells, of which the others have no rows."""
+        parts = []
+        for part in (self.weight_pair[0], self.mean, self.scatter):
+            wide = np.zeros((len(cells), *part.shape[1:]))
+            wide[rows] = part
+            parts.append(wide)
+        return _CentredTable.of(*parts, cells=cells)
+
+    def __reduce__(self) -> Any:
+        return _centred_table, (self.weight_pair[0], self.mean, self.scatter, self.cells)
+
+
+def _centred_table(weight: Floats, mean: Floats, scatter: Floats, cells: NDArray[np.int32]) -> Any:
+    return _CentredTable.of(weight, mean, scatter, cells=cells)

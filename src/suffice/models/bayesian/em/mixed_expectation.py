@@ -8,7 +8,7 @@ network of tables. What is missing of the real part enters the moments by its co
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import LIMIT
 from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
 from suffice.engines.mixed_network import NodeRegression
+from suffice.engines.square_root import LOG_2PI
 from suffice.errors import OptionError, listing
 from suffice.graphs.directed import topological_order
 from suffice.models.bayesian.em.discrete_rows import RowPosterior, Scope, discrete_rows
@@ -31,7 +32,6 @@ from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
 Columns = Mapping[Any, NDArray[Any]]
 
-LOG_2PI = math.log(2 * math.pi)
 #: Rows of a block: few enough that its arrays stay near the cache.
 BLOCK = 8192
 #: Blocks may be as small as this on average before rows with other missing values share a block.
@@ -89,12 +89,16 @@ class MixedExpectation:
     column are hidden.
     """
 
-    def __init__(self, shape: Shape, columns: Columns, weights: Floats) -> None:
-        """Cut the rows into blocks, once for all steps."""
+    def __init__(self, shape: Shape, columns: Columns, weights: Floats, *, keep: bool = True) -> None:
+        """Cut the rows into blocks, once for all steps; or, for one step, block by block while it goes over them.
+
+        Where rows differ in what is missing, blocks are small and take far more memory than their rows.
+        """
         self.shape = shape
         self.rows, self.weight = len(weights), float(weights.sum())
         cuts = _cut_rows(shape, columns, len(weights))
-        self.blocks = [_RowBlock(shape, columns, weights, rows, states) for rows, states in cuts]
+        blocks = (_RowBlock(shape, columns, weights, rows, states) for rows, states in cuts)
+        self.blocks: Iterable[_RowBlock] = list(blocks) if keep else blocks
 
     def expect(self, nodes: Mapping[Hashable, Any]) -> tuple[float, Summary]:
         """Observed log-likelihood at these nodes, and the expected statistics."""

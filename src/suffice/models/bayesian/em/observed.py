@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussian
 from suffice.models.bayesian.nodes.table import MOST_CELLS, TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
 from suffice.models.bayesian.queries.evidence_reduction import placeholder
+from suffice.models.em.held_rows import Answers, HeldRows, missing
 from suffice.models.em.rows import ObservedRows, batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import CompleteRows, Statistic, Summary
@@ -31,7 +32,7 @@ WIDE = 2**16
 
 
 def placeholders(
-    rows: ObservedRows,
+    rows: HeldRows,
     families: Mapping[Hashable, Domain],
     learners: Mapping[Hashable, Any],
     given: Mapping[Hashable, Any],
@@ -40,7 +41,7 @@ def placeholders(
 
     A family of the latter with missing values is an error that says what to do.
     """
-    others, full = {}, {name for name in rows.columns if rows.show([name])}
+    others, full = {}, {name for name in rows.names if rows.show([name])}
     for name, family in families.items():
         hidden = [column for column in family.names if column not in full]
         if _is_expected(name, family, learners, given):
@@ -55,7 +56,8 @@ def placeholders(
                 "node and its parents. Leave the rows with missing values there out, or make it a linear-Gaussian "
                 "node, or a table of declared states."
             )
-        others[name] = placeholder(family.variables[-1], rows.columns[name])
+        mean, spread = rows.units.get(name, (0.0, 1.0))
+        others[name] = placeholder(family.variables[-1], mean, spread**2)
     return others
 
 
@@ -97,60 +99,96 @@ def _check_size(family: Domain, learner: NodeLearner, hidden: Sequence[Hashable]
     )
 
 
-def family_summary(rows: ObservedRows, family: Domain, learner: NodeLearner) -> Summary:
+def family_summary(rows: HeldRows, family: Domain, learner: NodeLearner) -> Summary:
     """What a learner asks about a family that all rows show: counts, moments, or its distinct rows."""
-    asked: tuple[Statistic, ...] = learner.statistics(family)
-    if not any(isinstance(question, CompleteRows) for question in asked):
-        return tally(batch_of(replace(rows, domain=family), rows.columns), asked, "available")
-    table = np.stack([np.asarray(rows.columns[name], dtype=np.float64) for name in family.names], axis=1)
-    answer = PatternTable.of(table, rows.weights)
-    return Summary(rows.domain, {CompleteRows(family.names): answer}, len(rows.weights), float(rows.weights.sum()))
+    summary: Summary = rows.ask(_FamilyStatistics(family, learner.statistics(family)))
+    return summary
 
 
-def difference(rows: ObservedRows, nodes: Mapping[Hashable, Any], others: Mapping[Hashable, Any]) -> float:
+@dataclass(frozen=True)
+class _FamilyStatistics:
+    """The answers to what is asked of a family, from the rows that show it."""
+
+    family: Domain
+    asked: tuple[Statistic, ...]
+
+    def __call__(self, rows: ObservedRows, _: None) -> Summary:
+        family = self.family
+        if not any(isinstance(question, CompleteRows) for question in self.asked):
+            return tally(batch_of(replace(rows, domain=family), rows.columns), self.asked, "available")
+        table = np.stack([np.asarray(rows.columns[name], dtype=np.float64) for name in family.names], axis=1)
+        answer = PatternTable.of(table, rows.weights)
+        return Summary(rows.domain, {CompleteRows(family.names): answer}, len(rows.weights), float(rows.weights.sum()))
+
+
+def difference(rows: HeldRows, nodes: Mapping[Hashable, Any], others: Mapping[Hashable, Any]) -> float:
     """What the log-likelihood and the log priors of nodes have more than the log-likelihood of their placeholders."""
-    logs = sum(
-        float(rows.weights @ (nodes[n].log_prob(rows.columns) - others[n].log_prob(rows.columns))) for n in others
-    )
-    return logs + float(sum(nodes[name].log_prior() for name in others))
+    logs = rows.ask(_log_ratios, {name: (nodes[name], others[name]) for name in others}).parts
+    return sum(logs) + float(sum(nodes[name].log_prior() for name in others))
 
 
-def never_shown(rows: ObservedRows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
+def _log_ratios(rows: ObservedRows, pairs: Mapping[Hashable, tuple[Any, Any]]) -> Answers:
+    """Answers over the rows of the logarithms of what one node makes more probable than another."""
+    logs = (node.log_prob(rows.columns) - other.log_prob(rows.columns) for node, other in pairs.values())
+    return Answers(tuple(float(rows.weights @ log) for log in logs))
+
+
+def never_shown(rows: HeldRows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
     """States that no row shows, of tables without a prior whose nodes all rows show, as directions in words.
 
     Whatever the parents are, hidden or not, such a state has no part in any row: to move its probability to a state
     that occurs raises the likelihood, so that at a maximum it has none.
     """
+    tables = {n: node for n, node in nodes.items() if isinstance(node, TableNode) and node.alpha is None}
+    shown = {name: node for name, node in tables.items() if rows.show([name])}
+    weights = rows.ask(_state_weights, {name: node.card for name, node in shown.items()}).parts if shown else ()
     directions = []
-    for name, node in nodes.items():
-        if isinstance(node, TableNode) and node.alpha is None and rows.show([name]):
-            weight = np.bincount(rows.columns[name], rows.weights, minlength=node.card)
-            given = " | ..." if len(node.domain) > 1 else ""
-            states = node.domain.variables[-1].states
-            directions += [
-                f"log P({name}={states[code]}{given}) -> -inf (never seen)" for code in np.flatnonzero(weight <= 0)
-            ]
+    for (name, node), weight in zip(shown.items(), weights, strict=True):
+        given = " | ..." if len(node.domain) > 1 else ""
+        states = node.domain.variables[-1].states
+        directions += [
+            f"log P({name}={states[code]}{given}) -> -inf (never seen)" for code in np.flatnonzero(weight <= 0)
+        ]
     return tuple(directions)
 
 
-def never_in_leaves(rows: ObservedRows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
+def _state_weights(rows: ObservedRows, cards: Mapping[Hashable, int]) -> Answers:
+    """The weight of each state of variables that all rows show."""
+    return Answers(tuple(np.bincount(rows.columns[n], rows.weights, minlength=card) for n, card in cards.items()))
+
+
+def never_in_leaves(rows: HeldRows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
     """Events of tables without a prior that no row shows though it shows their parents, as directions in words.
 
     `leaves` are nodes without children. A row with a missing value there says nothing about the node, as its
     probabilities add up to 1. Where all other rows show the parents too, the likelihood of the node is that of those
     rows, which are complete.
     """
+    seen = {n: leaf for n, leaf in leaves.items() if isinstance(leaf, TableNode) and leaf.alpha is None}
+    seen = {name: leaf for name, leaf in seen.items() if all(n in rows.seen for n in leaf.domain.names)}
+    asked = tuple((leaf.domain, learners[name].statistics(leaf.domain)) for name, leaf in seen.items())
+    answers = rows.ask(_LeafStatistics(asked)).parts if seen else ()
     directions: list[str] = []
-    for name, node in leaves.items():
-        column = rows.columns.get(name)
-        if not isinstance(node, TableNode) or node.alpha is not None or column is None:
-            continue
-        seen = column >= 0
-        columns = {one: values[seen] for one, values in rows.columns.items()}
-        some = replace(rows, columns=columns, weights=rows.weights[seen])
-        if some.show(node.domain.names):
-            directions += node.edges(family_summary(some, node.domain, learners[name]))
+    for leaf, hidden, summary in zip(seen.values(), answers[::2], answers[1::2], strict=True):
+        if hidden == 0:
+            directions += leaf.edges(summary)
     return directions
+
+
+@dataclass(frozen=True)
+class _LeafStatistics:
+    """Of each family: how many rows show the node and not all parents, and the statistics of those that show it."""
+
+    families: tuple[tuple[Domain, tuple[Statistic, ...]], ...]
+
+    def __call__(self, rows: ObservedRows, _: None) -> Answers:
+        parts: list[Any] = []
+        for family, asked in self.families:
+            shows = ~missing(rows.columns[family.names[-1]])
+            some = replace(rows, columns={n: rows.columns[n][shows] for n in family.names}, weights=rows.weights[shows])
+            gone = [missing(some.columns[name]) for name in family.names]
+            parts += [int(np.logical_or.reduce(gone).sum()), _FamilyStatistics(family, asked)(some, None)]
+        return Answers(tuple(parts))
 
 
 def keeps_inside(nodes: Iterable[Any]) -> bool:
@@ -167,11 +205,17 @@ def keeps_inside(nodes: Iterable[Any]) -> bool:
     )
 
 
-def refuse_impossible(rows: ObservedRows, fixed: Mapping[Hashable, Any]) -> None:
+def refuse_impossible(rows: HeldRows, fixed: Mapping[Hashable, Any]) -> None:
     """Raise where a row is impossible under a fixed node, as EM does with those that it holds itself."""
-    names = [name for name, node in fixed.items() if np.isneginf(node.log_prob(rows.columns)).any()]
+    counts = rows.ask(_impossible, fixed).parts if fixed else ()
+    names = [name for name, count in zip(fixed, counts, strict=True) if count]
     if names:
         raise EstimateError(
             f"Under the fixed {listing(names)} some row has probability 0, so no parameters make the data possible. "
             "Correct fixed=, or leave those rows out."
         )
+
+
+def _impossible(rows: ObservedRows, fixed: Mapping[Hashable, Any]) -> Answers:
+    """How many rows are impossible under each node."""
+    return Answers(tuple(int(np.isneginf(node.log_prob(rows.columns)).sum()) for node in fixed.values()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
@@ -24,8 +25,7 @@ from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData
 from suffice.models.bayesian.certificate import SLOPE_UNIT
 from suffice.models.bayesian.complete import ESTIMATES, estimate_in_words, notes_on_nodes, prepare
-from suffice.models.bayesian.em.check import expected_again
-from suffice.models.bayesian.em.mixed_expectation import MixedExpectation, Shape
+from suffice.models.bayesian.em.expectation import ExpectationOfJudge, NetworkExpectation, row_scores
 from suffice.models.bayesian.em.observed import (
     difference,
     family_summary,
@@ -38,17 +38,18 @@ from suffice.models.bayesian.em.observed import (
 from suffice.models.bayesian.em.standard_errors import ObservedErrors, Parts
 from suffice.models.bayesian.em.start import starting_summary
 from suffice.models.bayesian.em.symmetry import symmetry_notes
-from suffice.models.bayesian.em.table_expectation import TableExpectation, TablePlans
+from suffice.models.bayesian.em.table_expectation import TablePlans
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.node_scores import matched_statistics_of
 from suffice.models.bayesian.nodes.contract import Node, largest
 from suffice.models.bayesian.options import check_start
+from suffice.models.em.held_rows import HeldData, HeldRows
 from suffice.models.em.information import ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED, STOPPED
 from suffice.models.em.restarts import Runs
-from suffice.models.em.rows import ObservedRows, read_rows
+from suffice.models.em.rows import read_rows
 from suffice.statistics import Statistic, Summary
 
 Nodes = dict[Hashable, Any]
@@ -80,9 +81,15 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     # -- what is known -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def rows(self) -> ObservedRows:
-        """The distinct rows."""
-        return read_rows(self.data.statistics, self.domain)
+    def rows(self) -> HeldRows:
+        """The rows, wherever they are."""
+        if isinstance(self.data, HeldData) and self.data.held is not None:
+            return self.data.held
+        return HeldRows.here(read_rows(self.data.statistics, self.domain))
+
+    def at_rest(self) -> NetworkEMProblem:
+        """The same without engines, and without rows that are held elsewhere."""
+        return replace(self, data=self.data.at_rest()) if isinstance(self.data, HeldData) else copy(self)
 
     @cached_property
     def _prepared(self) -> tuple[dict[Hashable, Any], dict[Hashable, Any]]:
@@ -140,19 +147,19 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         return tuple(dict.fromkeys(asked))
 
     @cached_property
-    def extended(self) -> ObservedRows:
-        """The rows, with the private variables of wide nodes among those that are hidden; they have two states."""
+    def extended(self) -> Domain:
+        """All nodes, and the private variables of wide ones, which are hidden and have two states."""
         scopes = [question.columns for question in self.statistics]
         for node in self.given.values():
             scopes += [names for names, _ in node.expectation_factors()]
-        private = dict.fromkeys(name for scope in scopes for name in scope if name not in self.rows.domain)
-        more = Domain(Variable.discrete(name, (False, True)) for name in private)
-        return replace(self.rows, domain=self.rows.domain.merge(more)) if private else self.rows
+        private = dict.fromkeys(name for scope in scopes for name in scope if name not in self.domain)
+        return self.domain.merge(Domain(Variable.discrete(name, (False, True)) for name in private))
 
     @cached_property
     def _unseen(self) -> list[Hashable]:
         """The nodes of which no row shows a value."""
-        return [name for name in self.domain.names if name not in self.rows.columns]
+        seen = set(self.rows.seen)
+        return [name for name in self.domain.names if name not in seen]
 
     @cached_property
     def _notes_on_columns(self) -> tuple[str, ...]:
@@ -173,7 +180,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     @property
     def weight(self) -> float:
         """The weight of the rows."""
-        return float(self.rows.weights.sum())
+        return self.rows.weight
 
     @property
     def starts(self) -> Starts:
@@ -189,7 +196,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
     def start(self, number: int, rng: np.random.Generator) -> Nodes:
         """The nodes to begin a run with; those that the user gave begin the first."""
-        summary = starting_summary(self.extended, self.families, self.statistics, rng, number)
+        summary = starting_summary(self.rows, self.extended, self.families, self.statistics, rng, number)
         nodes = self._learned(summary, self._steady)
         if number == 0:
             for name, node in self._given_start.items():
@@ -200,23 +207,16 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     @cached_property
     def _plans(self) -> TablePlans:
         """The junction trees of networks of tables: those of the steps, of their judge and of the information."""
-        return TablePlans(self.extended.domain, self.statistics)
+        return TablePlans(self.extended, self.statistics)
 
     @cached_property
-    def _expectation(self) -> MixedExpectation | TableExpectation:
+    def _expectation(self) -> NetworkExpectation:
         return self._new_expectation()
 
-    def _new_expectation(self) -> MixedExpectation | TableExpectation:
-        """An E-step: by one junction tree for tables alone, by blocks of rows where nodes are real."""
-        rows = self.extended
-        if all(variable.kind == "discrete" for variable in rows.domain.variables):
-            names = tuple(rows.columns)
-            empty = np.zeros((len(rows.weights), 0), np.int32)
-            codes = np.stack([rows.columns[name] for name in names], axis=1) if names else empty
-            threads = worker_count(self.learning.options["threads"])
-            return TableExpectation(self._plans, names, codes, rows.weights, threads)
-        private = [name for name in rows.domain.names if name not in self.families]
-        if private:
+    def _new_expectation(self) -> NetworkExpectation:
+        """An E-step, which keeps what it needs of rows that are one shard in this process."""
+        private = [name for name in self.extended.names if name not in self.families]
+        if private and self.extended.numbers:
             wide = list(dict.fromkeys(name.node for name in private))  # type: ignore[attr-defined]
             raise SizeError(
                 f"{listing(wide)} has so many joint states of its parents that EM learns it by a chain of its "
@@ -224,11 +224,14 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
                 "values in this family out, give it fewer parents, or declare states= for the real columns."
             )
         parents = {name: family.names[:-1] for name, family in self.families.items()}
-        return MixedExpectation(Shape(rows.domain, parents, self.statistics), rows.columns, rows.weights)
+        alone = self.rows.local is not None
+        threads = worker_count(self.learning.options["threads"]) if alone else 1
+        return NetworkExpectation(self._plans, parents, threads, keep=alone)
 
     def expect(self, parameters: Nodes) -> Expected[Summary]:
         """Observed log-likelihood at some nodes, and the expected statistics."""
-        return Expected(*self._expectation.expect(parameters))
+        expected: Expected[Summary] = self.rows.ask(self._expectation, parameters)
+        return expected
 
     def maximise(self, statistics: Summary, before: Nodes) -> Nodes:
         """The nodes of some statistics, variances held above their floors."""
@@ -347,14 +350,14 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     def identity(self) -> Iterable[Any]:
         """Rows, and options that steer the way."""
         options = {name: repr(value) for name, value in self.learning.options.items() if name not in LIMITS}
-        columns = [[repr(name), values] for name, values in self.rows.columns.items()]
-        return self.rows.domain, columns, self.rows.weights, options
+        return *self.rows.identity(), options
 
     # -- the judge ---------------------------------------------------------------------------------------------------
 
     def expect_again(self, parameters: Nodes) -> Expected[Summary]:
         """Row by row, through the engines that answer queries."""
-        return expected_again(self.extended, parameters, self._plans)
+        expected: Expected[Summary] = self.rows.ask(ExpectationOfJudge(self._plans), parameters)
+        return expected
 
     def parts(self, parameters: Nodes) -> Parts:
         """Free coordinates of the nodes that EM learns; tied nodes move together."""
@@ -370,11 +373,11 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         parts = self.parts(parameters)
         # By an E-step of its own: the last bits of one may depend on the nodes that it saw first, and a network that
         # was read from a file must say what its fit has said.
-        expect = self._new_expectation().expect
+        ask, expectation = self.rows.ask, self._new_expectation()
         observed = score_differences(
-            lambda delta: parts.score(moved := parts.moved(delta), expect(moved)[1]), parts.size
+            lambda delta: parts.score(moved := parts.moved(delta), ask(expectation, moved).statistics), parts.size
         )
-        expected = expect(parameters)[1]
+        expected = ask(expectation, parameters).statistics
         complete = score_differences(lambda delta: parts.score(parts.moved(delta), expected), parts.size)
         scale = np.abs(np.diag(complete))
         return ObservedInformation(parts.names, observed, observed, scale, scale)
@@ -382,7 +385,8 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     def judge(self, fitted: NetworkFitted) -> Judgement:
         """One more step by other code, what runs to the edge, and what the rows determine."""
         nodes, leading = dict(fitted.nodes), [fitted.nodes[name] for name in self.learning.leading]
-        log_likelihood = fitted.log_likelihood(self.data.statistics)
+        held = isinstance(self.data, HeldData)
+        log_likelihood = self.rows.ask(row_scores, nodes) if held else fitted.log_likelihood(self.data.statistics)
         parameters = {**nodes, **self.placeholders}
         expected = self.expect_again(parameters)
         gap = self.change(parameters, expected)
@@ -393,7 +397,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         errors_of_slope, slope = largest(slopes)
         gap = max(gap, own_gap)
         errors = ObservedErrors(self, parameters, gap)
-        most = max(fitted.expectations, MOST_ROWS / max(len(self.rows.weights), 1))
+        most = max(fitted.expectations, MOST_ROWS / max(self.rows.count, 1))
         affordable = 2 * errors.parts.size <= most and gap <= STOPPED
         curvature = errors.curvature(fitted.scores) if affordable else None
         exists = False if edges else True if keeps_inside(free.values()) else None
@@ -412,7 +416,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
             gap,
             matched=partial(self.matched, fitted),
             kept=errors.at_rest(),
-            notes=(*notes_on_nodes(self.learning, leading), *determined),
+            notes=(*notes_on_nodes(self.learning, leading), *determined, *self.rows.notes),
             n_params=None if curvature is None else fitted.n_params - len(curvature.flat),
         )
 

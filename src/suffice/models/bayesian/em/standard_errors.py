@@ -8,7 +8,6 @@ expects would understate the errors, because they count what was filled in as if
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -78,6 +77,9 @@ class Informed(Protocol):
     def observed_information(self, parameters: dict[Hashable, Any]) -> ObservedInformation:
         """The observed information in these coordinates."""
 
+    def at_rest(self) -> Informed:
+        """The same without engines, and without rows that are held elsewhere."""
+
 
 @dataclass(frozen=True, eq=False)
 class ObservedErrors:
@@ -113,7 +115,7 @@ class ObservedErrors:
 
     def at_rest(self) -> ObservedErrors:
         """The same without the engines of the problem, which are made anew if they are needed."""
-        resting = ObservedErrors(copy(self.problem), self.nodes, self.step)
+        resting = ObservedErrors(self.problem.at_rest(), self.nodes, self.step)
         if "spectrum" in vars(self):
             vars(resting)["spectrum"] = self.spectrum
         return resting

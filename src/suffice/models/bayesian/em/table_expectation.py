@@ -45,6 +45,10 @@ class TablePlans:
     domain: Domain
     statistics: tuple[Statistic, ...]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Whoever gets them plans anew."""
+        return {"domain": self.domain, "statistics": self.statistics}
+
     @cached_property
     def _planned(self) -> dict[tuple[Scope, ...], TreePlan]:
         """By scopes, which are the same at all steps of a fit."""

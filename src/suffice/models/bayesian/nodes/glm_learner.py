@@ -68,7 +68,7 @@ class GLMLearner(NodeLearner):
         """The fitted node."""
         from suffice.engines.workers import with_one_blas_thread
         from suffice.fitting.driver import solve
-        from suffice.models.glm.input import RowsInMemory
+        from suffice.models.glm.held_rows import RegressionRows
         from suffice.models.glm.rows import RegressionData, with_reference
 
         name = domain.names[-1]
@@ -78,7 +78,7 @@ class GLMLearner(NodeLearner):
         response, classes = self._response(domain, columns)
         design = design_of(domain, self.model._options["fit_intercept"], columns, weights)
         table, _ = table_of(domain.names[:-1], places_of(domain, design), columns, len(weights))
-        rows = RowsInMemory(design.block(table, response, weights).chosen(np.flatnonzero(weights)))
+        rows = RegressionRows.of(design.block(table, response, weights).chosen(np.flatnonzero(weights)))
         task = self.model._task()
         data = RegressionData(design, rows, float(weights.sum()), classes, rows=summary.rows)
         data = with_reference(data, task.options)

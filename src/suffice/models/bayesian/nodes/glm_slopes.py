@@ -107,7 +107,7 @@ def sides_of(node: GLMNode, summary: Summary) -> tuple[Floats, Floats, Floats | 
         expected = seen - _labels(node, eta, y)[0]
     else:
         finite = np.isfinite(eta[:, 0])
-        seen, expected = sides_of_numbers(node.learned, np.where(finite, eta[:, 0], 1.0), y, ~finite)
+        seen, expected = sides_of_numbers(node.learned.row_distribution(), np.where(finite, eta[:, 0], 1.0), y, ~finite)
     table, _ = table_of(node.parents, node._places, columns, len(weights))
     sides = np.zeros((2, *node.learned.beta.shape))
     for start in range(0, len(weights), ROWS):

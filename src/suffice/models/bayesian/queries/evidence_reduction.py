@@ -191,7 +191,7 @@ class ReducedInference:
         rows, some = rows[~shown[rows]], rows[shown[rows]]
         if len(some) and columns:
             part = {name: values[some] for name, values in columns.items()}
-            placeholders = {node.name: placeholder(node.variable, part[node.name]) for node in others}
+            placeholders = {node.name: _placeholder_of(node, part[node.name]) for node in others}
             inner = self._with_placeholders(kept, placeholders)
             logs[some] = inner.log_likelihood(part, len(some), threads=threads, calls=calls)
             for node in others:
@@ -286,7 +286,7 @@ class ReducedInference:
 
         def work(part: Columns, size: int, threads: int | None) -> Any:
             inner = self._with_placeholders(
-                kept, {node.name: placeholder(node.variable, part[node.name]) for node in others}
+                kept, {node.name: _placeholder_of(node, part[node.name]) for node in others}
             )
             return inner.distributions_of_rows(part, size, scope, threads=threads)
 
@@ -329,12 +329,16 @@ def _refuse_below(target: Hashable, below: Sequence[Hashable]) -> None:
         )
 
 
-def placeholder(variable: Variable, values: NDArray[Any]) -> Any:
+def placeholder(variable: Variable, mean: float, variance: float) -> Any:
     """A node without parents for a variable that all rows show: equal probabilities, or a normal distribution."""
     if variable.kind == "discrete":
         return TableNode.given(Domain([variable]), np.full(variable.card, 1.0 / variable.card))
-    spread = float(np.var(values))
-    return LinearGaussianNode.given(Domain([variable]), [float(np.mean(values))], spread if spread > 0 else 1.0)
+    return LinearGaussianNode.given(Domain([variable]), [mean], variance if variance > 0 else 1.0)
+
+
+def _placeholder_of(node: Any, values: NDArray[Any]) -> Any:
+    """What stands for a node, by the values of a column."""
+    return placeholder(node.variable, float(np.mean(values)), float(np.var(values)))
 
 
 def _folded(node: LinearGaussianNode, folded: Mapping[Hashable, float]) -> Any:

@@ -22,7 +22,9 @@ from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.moments import of_rows as moments_of_rows
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
 from suffice.options import doubles
-from suffice.sources.sequences import code_states
+from suffice.sources.columns import Coded
+from suffice.sources.sequences import code_states, translated
+from suffice.sources.states import resolve_states
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class CategoricalEmission(Emission):
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
         """Codes (steps,), -1 for a missing value."""
         (column,) = columns
+        if isinstance(column, Coded):
+            return (translated(resolve_states(self._variable, column), column),)
         return (code_states(column, self._variable)[0],)
 
     def spread(self, data: Data, weights: Floats) -> Floats:

@@ -83,22 +83,27 @@ def centre_and_scale(values: Floats, weights: Floats, titles: Any = None) -> tup
     is one whose variance is no float.
     """
     seen = ~np.isnan(values) & (weights > 0)[:, None]
-    names = [None] * values.shape[1] if titles is None or len(titles) != values.shape[1] else list(titles)
-    several = values.shape[1] > 1
-    for column in np.flatnonzero(~seen.any(axis=0)).tolist():
-        title = column if names[column] is None and several else names[column]
-        raise DataError(
-            f"{called(title)} hold{_s(title)} missing values alone: there is nothing to learn a distribution from. "
-            "Leave it out."
-        )
     mass = np.where(seen, weights[:, None], 0.0)
     count = mass.sum(axis=0)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         centre = (mass * np.where(seen, values, 0.0)).sum(axis=0) / count
         away = np.where(seen, values - centre, 0.0)
         most = np.abs(away).max(axis=0)
         unit = np.where((most > 0) & np.isfinite(most), most, 1.0)
         scale = unit * np.sqrt((mass * (away / unit) ** 2).sum(axis=0) / count)
+    return checked_units(centre, scale, np.asarray(seen.any(axis=0)), titles)
+
+
+def checked_units(centre: Floats, scale: Floats, seen: NDArray[np.bool_], titles: Any = None) -> tuple[Floats, Floats]:
+    """Means and standard deviations (d,) of columns as their units; seen (d,): whether a column has a value."""
+    names = [None] * len(centre) if titles is None or len(titles) != len(centre) else list(titles)
+    several = len(centre) > 1
+    for column in np.flatnonzero(~seen).tolist():
+        title = column if names[column] is None and several else names[column]
+        raise DataError(
+            f"{called(title)} hold{_s(title)} missing values alone: there is nothing to learn a distribution from. "
+            "Leave it out."
+        )
     floor = 1e-14 * np.maximum(np.abs(centre), 1e-300)
     units = np.where(scale > floor, scale, np.where(np.abs(centre) > 0, np.abs(centre), 1.0))
     for column in np.flatnonzero(~((units > SMALLEST) & (units < LARGEST))).tolist():

@@ -7,9 +7,9 @@ that other packages offer as entry points of the group ``suffice.emissions``, fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.emissions.surveys import Survey
 from suffice.registry import Registry
 
 Columns = Sequence[NDArray[Any]]
@@ -79,6 +80,19 @@ class EmissionKind(Protocol):
         known: Mapping[str, Any],
     ) -> Emission:
         """The emission of some columns; `known` holds what an earlier fit had settled, see `Emission.describe`."""
+
+
+@runtime_checkable
+class SurveyedKind(EmissionKind, Protocol):
+    """A kind whose emission is built from a survey of tables that are not in memory; others have these read first."""
+
+    def variables(
+        self, distribution: Any, options: EmissionOptions, names: Sequence[Hashable]
+    ) -> list[Variable] | None:
+        """What the columns of a table hold; None where a survey does not say enough about them."""
+
+    def survey(self, distribution: Any, options: EmissionOptions, columns: Columns, names: Sequence[Any]) -> Survey:
+        """What some rows of these columns say; `options.variables` are those of the rows."""
 
 
 _kinds: Registry[EmissionKind] = Registry("suffice.emissions", "a kind of emission")

@@ -84,11 +84,11 @@ class SampledPosterior:
         if size > MOST_CELLS:
             raise SizeError(f"The table of {listing(names)} has {size:,} cells; by sampling at most {MOST_CELLS:,}.")
         sites = [self.domain.names.index(name) for name in names]
-        lanes = np.arange(self._sampling.chains)
+        chains = np.arange(self._sampling.chains)
 
         def add(states: NDArray[np.uint8], out: Floats) -> None:
             cells = np.ravel_multi_index(tuple(states[sites].astype(np.intp)), shape)
-            out[cells, lanes] += 1.0
+            out[cells, chains] += 1.0
 
         table = self._labelled(domain, self._means((add, size))[0], slice(None))
         table.warn(f"P({', '.join(map(str, names))})")
@@ -97,10 +97,10 @@ class SampledPosterior:
     def tables(self) -> dict[Hashable, Table]:
         """P(variable) of every variable, from the same chains."""
         names = self.domain.names
-        first, lanes = np.cumsum([0, *self.domain.shape(names)]), np.arange(self._sampling.chains)
+        first, chains = np.cumsum([0, *self.domain.shape(names)]), np.arange(self._sampling.chains)
 
         def add(states: NDArray[np.uint8], out: Floats) -> None:
-            out[first[:-1, None] + states, lanes] += 1.0
+            out[first[:-1, None] + states, chains] += 1.0
 
         means, _ = self._means((add, int(first[-1])))
         answers = {

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-import numpy as np
-
+from suffice.checks import choice, positive, truth, whole_number
 from suffice.engines.gibbs import SCANS
 from suffice.engines.tempering import Lengths
 from suffice.errors import OptionError, listing
@@ -46,15 +45,10 @@ class GibbsSampling:
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
         for name, least in (("chains", 2), ("sweeps", 1), ("burn_in", 0), ("draws", 4)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise OptionError(f"{name} is {value!r}; expected a whole number of at least {least}.")
-        if self.scan not in SCANS:
-            raise OptionError(f"scan is {self.scan!r}; expected one of {listing(SCANS)}.")
-        if not (isinstance(self.accuracy, int | float) and self.accuracy > 0.0 and np.isfinite(self.accuracy)):
-            raise OptionError(f"accuracy is {self.accuracy!r}; expected a positive number.")
-        if not isinstance(self.tempering, bool):
-            raise OptionError(f"tempering is {self.tempering!r}; expected True or False.")
+            whole_number(getattr(self, name), name, least)
+        choice(self.scan, "scan", SCANS)
+        positive(self.accuracy, "accuracy")
+        truth(self.tempering, "tempering")
 
     @property
     def lengths(self) -> Lengths:
@@ -94,6 +88,4 @@ def read_sampling(given: object) -> GibbsSampling:
 
 def read_batch(size: object) -> int | None:
     """Rows of one update, or None for all."""
-    if size is not None and (not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1):
-        raise OptionError(f"batch_size is {size!r}; expected a whole number of rows of at least 1, or None for all.")
-    return None if size is None else int(size)
+    return None if size is None else whole_number(size, "batch_size", otherwise=", or None for all rows")

@@ -23,6 +23,7 @@ from suffice.families.laplace import Laplace
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome
 from suffice.fitting.report import Report
+from suffice.models.em.held_rows import HeldRows, refuse_unkept
 from suffice.models.em.rows import ObservedRows, read_rows
 from suffice.models.markov.approximate.certificate import (
     SampledMeasurement,
@@ -99,6 +100,7 @@ class ClampedProblem(MarkovProblem):
     @cached_property
     def rows(self) -> ObservedRows:
         """The distinct rows."""
+        refuse_unkept(self.data.statistics)
         return read_rows(self.data.statistics, self.model.domain)
 
     @cached_property
@@ -196,7 +198,7 @@ class ClampedProblem(MarkovProblem):
         exact, error, unsure = None, None, ""
         if not isinstance(self.family, SampledFamily):
             family = self.family.over(problem.model)
-            exact = stationarity(family, weights, self.rows, problem.penalty)
+            exact = stationarity(family, weights, HeldRows.here(self.rows), problem.penalty)
             log_z = family.margins(weights)[0]
         slope = measure_slope(
             problem, weights, problem.sampling.lengths, exact, clamped_means(problem, clamped, weights)

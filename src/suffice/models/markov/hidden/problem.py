@@ -25,13 +25,13 @@ import numpy as np
 
 from suffice.answers import Answer, CountTable
 from suffice.array_types import Floats
-from suffice.engines.junction_tree import TreePlan
 from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SufficeWarning, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate, Report
-from suffice.models.em.counts import ExpectedCounts
+from suffice.models.em.counts import TreeCounts
+from suffice.models.em.held_rows import HeldRows, refuse_unkept
 from suffice.models.em.information import ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED
@@ -43,7 +43,7 @@ from suffice.models.markov.existence import WeightExistence, check_existence
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.fitted import MarkovFitted
-from suffice.models.markov.hidden.check import code_matrix, expected_shares, stationarity
+from suffice.models.markov.hidden.check import expected_shares, stationarity
 from suffice.models.markov.hidden.determined import curvature_of, undetermined
 from suffice.models.markov.hidden.start import random_weights, symmetry_notes
 from suffice.models.markov.learning import LogLinearProblem, improve, in_given_units, in_sums, settle
@@ -91,9 +91,12 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
     _state: _Run = field(default_factory=_Run)
 
     @cached_property
-    def rows(self) -> ObservedRows:
-        """The distinct rows."""
-        return read_rows(self.data.statistics, self.model.domain)
+    def rows(self) -> HeldRows:
+        """The rows, wherever they are."""
+        if self.data.held is not None:
+            return self.data.held
+        refuse_unkept(self.data.statistics)
+        return HeldRows.here(read_rows(self.data.statistics, self.model.domain))
 
     @cached_property
     def penalty(self) -> Penalty | None:
@@ -103,17 +106,18 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
     @cached_property
     def weight(self) -> float:
         """Number of rows."""
-        return float(self.rows.weights.sum())
+        return self.rows.weight
 
     @cached_property
     def hidden(self) -> list[Hashable]:
         """The variables that no row shows."""
-        return [name for name in self.model.domain.names if name not in self.rows.columns]
+        return [name for name in self.model.domain.names if name not in self.rows.seen]
 
-    def _counts(self, plan: TreePlan) -> ExpectedCounts:
-        codes, names = code_matrix(self.rows)
-        threads = worker_count(None) if len(codes) >= MANY_ROWS else 1
-        return ExpectedCounts(plan, names, codes, self.rows.weights, threads)
+    @cached_property
+    def _counts(self) -> TreeCounts:
+        """The E-step, which keeps what it needs of rows that are one shard in this process."""
+        alone = self.rows.local is not None
+        return TreeCounts(worker_count(None) if alone and self.rows.count >= MANY_ROWS else 1, keep=alone)
 
     # -- what the rows leave open ------------------------------------------------------------------------------------
 
@@ -121,7 +125,7 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
     def open_shares(self) -> Floats:
         """Expected shares (n_cells,) under the uniform distribution: 0 only where no positive distribution has more."""
         zero = [np.zeros(self.plan.space.shape(scope)) for scope in self.plan.scopes]
-        _, tables = self._counts(self.plan)(self.plan.load(zero, log=True))
+        _, *tables = self.rows.ask(self._counts, self.plan.load(zero, log=True)).parts
         parts = [np.zeros(0), *(table.ravel() for table in tables[: len(self.model.scopes)])]
         return np.concatenate(parts) / self.weight
 
@@ -130,24 +134,11 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
         model, answers = self.model, dict[Statistic, Answer]()
         names = model.domain.names
         if math.prod(model.domain.shape(names)) <= SPREAD_CELLS:
-            answers[Counts(names)] = CountTable.of(self._spread(names))
+            answers[Counts(names)] = CountTable.of(self.rows.ask(_spread, (names, model.domain.shape(names))))
         else:
             for number, scope in enumerate(model.scopes):
                 answers[Counts(scope)] = CountTable.of(model.part(self.open_shares * self.weight, number))
-        return Summary(model.domain, answers, len(self.rows.weights), self.weight)
-
-    def _spread(self, names: tuple[Hashable, ...]) -> Floats:
-        shape = self.model.domain.shape(names)
-        blank = np.full(len(self.rows.weights), -1, np.int32)
-        codes = np.stack([self.rows.columns.get(name, blank) for name in names], axis=1)
-        total = np.zeros(shape)
-        kinds, which = np.unique(codes >= 0, axis=0, return_inverse=True)
-        for number, shown in enumerate(kinds):
-            mine = which.ravel() == number
-            part = np.zeros([card if known else 1 for card, known in zip(shape, shown, strict=True)])
-            np.add.at(part, tuple(np.where(shown, codes[mine], 0).T), self.rows.weights[mine])
-            total += part / math.prod(card for card, known in zip(shape, shown, strict=True) if not known)
-        return total
+        return Summary(model.domain, answers, self.rows.count, self.weight)
 
     @cached_property
     def existence(self) -> WeightExistence:
@@ -188,10 +179,6 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
         """The solver of the M-step, and what a report calls it."""
         return settle(self.scaled, self.spec.options["solver"])
 
-    @cached_property
-    def _counts_of_steps(self) -> ExpectedCounts:
-        return self._counts(self.scaled.family.plan)
-
     @property
     def starts(self) -> Starts:
         """Several where variables are hidden: with missing values alone the objective has one maximum near by."""
@@ -208,7 +195,7 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
         last = self._state.last
         if last is None or not np.array_equal(last[0], weights):
             family = self.scaled.family
-            mass, tables = self._counts_of_steps(family.tree(weights))
+            mass, *tables = self.rows.ask(self._counts, family.tree(weights)).parts
             log_z, marginals = family.margins(weights)
             parts = [np.zeros(0), *(table.ravel() for table in tables[: len(self.model.scopes)])]
             shares = np.concatenate(parts) / self.weight
@@ -340,7 +327,7 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
         if len(runs.scores) > 1:
             each = ", ".join(f"{score:.6f}" for score in runs.scores)
             notes = (*notes, f"objectives of {len(runs.scores)} runs: {each}")
-        empty = [name for name in self.spec.observed if name not in self.rows.columns]
+        empty = [name for name in self.spec.observed if name not in self.rows.seen]
         if empty:
             notes = (*notes, f"the columns {listing(empty)} hold no value at all and are treated as hidden")
         how = {"scores": runs.scores, "n_expectations": runs.evaluations}
@@ -367,9 +354,8 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
         """Rows, terms, and the options that steer the way."""
         kept = ("solver", "prior", "m_steps", "n_init", "random_state", "acceleration", "hidden", "start")
         options = {name: repr(self.spec.options[name]) for name in kept}
-        columns = [[repr(name), values] for name, values in self.rows.columns.items()]
         terms = [list(map(repr, self.model.scopes)), list(self.model.weight_names)]
-        return self.model.domain, terms, columns, self.rows.weights, options, self.spec.start(self.model)
+        return self.model.domain, terms, *self.rows.identity(), options, self.spec.start(self.model)
 
     # -- judging -----------------------------------------------------------------------------------------------------
 
@@ -378,9 +364,12 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
 
         How far a better maximum is, nobody knows.
         """
-        log_likelihood = fitted.log_likelihood(self.data.statistics)
-        penalty = 0.0 if self.penalty is None else self.penalty.value(fitted.finite)
         weights = fitted.finite * self.units
+        held = self.data.held is not None
+        log_likelihood = (
+            self.expect_again(weights).log_likelihood if held else fitted.log_likelihood(self.data.statistics)
+        )
+        penalty = 0.0 if self.penalty is None else self.penalty.value(fitted.finite)
         family = fitted.family.over(self.scaled.model)
         slope = stationarity(family, weights, self.rows, self.scaled.penalty)
         information = self.observed_information(weights) if self._is_affordable(fitted) else None
@@ -407,7 +396,7 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
             kept=None if information is None else information.observed,
             empirical_entropy=self.data.entropy,
             n_params=None if curvature is None else fitted.n_params - len(curvature.flat),
-            notes=(NOT_COMPUTED,) if curvature is None else curvature.warnings(),
+            notes=(*((NOT_COMPUTED,) if curvature is None else curvature.warnings()), *self.rows.notes),
         )
 
     def again(self, fitted: MarkovFitted, report: Report) -> Judgement:
@@ -416,7 +405,7 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
 
     def _is_affordable(self, fitted: MarkovFitted) -> bool:
         """Whether the observed information takes no more E-steps than EM itself, or few rows."""
-        steps = max(fitted.n_expectations, MOST_ROWS / max(len(self.rows.weights), 1))
+        steps = max(fitted.n_expectations, MOST_ROWS / max(self.rows.count, 1))
         return 2 * self.model.n_weights <= steps and not isinstance(self.penalty, LaplacePenalty)
 
     def _prior_matrix(self) -> Floats | float:
@@ -450,3 +439,18 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
         prior = self._prior_matrix()
         open_ones = undetermined(known / self.weight + prior, fitted.information + prior, curvature.threshold)
         return np.where(open_ones, np.inf, errors)
+
+
+def _spread(rows: ObservedRows, asked: tuple[tuple[Hashable, ...], tuple[int, ...]]) -> Floats:
+    """The weight of rows, what each leaves open filled in evenly, by joint state; asked: the variables, their cards."""
+    names, shape = asked
+    blank = np.full(len(rows.weights), -1, np.int32)
+    codes = np.stack([rows.columns.get(name, blank) for name in names], axis=1)
+    total = np.zeros(shape)
+    kinds, which = np.unique(codes >= 0, axis=0, return_inverse=True)
+    for number, shown in enumerate(kinds):
+        mine = which.ravel() == number
+        part = np.zeros([card if known else 1 for card, known in zip(shape, shown, strict=True)])
+        np.add.at(part, tuple(np.where(shown, codes[mine], 0).T), rows.weights[mine])
+        total += part / math.prod(card for card, known in zip(shape, shown, strict=True) if not known)
+    return total
