@@ -120,10 +120,35 @@ def test_tables_give_the_weights_of_lists(kind: str, tmp_path: Path) -> None:
         assert score == pytest.approx(reference.score(X, y), rel=1e-12)
     best = np.array([label for labels in reference.predict(X) for label in labels])
     labels = model.predict(table, group="sentence", order="step")
+    assert not isinstance(labels, pd.Series) or labels.index.equals(shuffled.index)
     assert np.asarray(labels).tolist() == best[shuffled.index].tolist()
     marginals = np.concatenate(reference.predict_marginals(X))[shuffled.index]
     found = model.predict_marginals(table, group="sentence", order="step")
     np.testing.assert_allclose(np.asarray(found), marginals, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+def test_dask_frames_give_the_weights_of_lists() -> None:
+    """Shuffled partitions, by columns and by lists, by L-BFGS and by minibatches; labels with their keys."""
+    dask, frames = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    X, y, frame = tagged()
+    frame = frame.assign(names=[step for steps in lists_of(X) for step in steps])
+    with dask.config.set({"dataframe.convert-string": False}):  # Lists would become their text.
+        table = frames.from_pandas(frame.sample(frac=1.0, random_state=0).reset_index(drop=True), npartitions=4)
+    options: dict[str, Any] = {"prior": sf.Normal(variance=10.0), "max_iter": 12}
+    layout: dict[str, Any] = {"group": "sentence", "order": "step"}
+    reference = sf.ChainCRF(**options).fit(X, y)
+    model = sf.ChainCRF(**options).fit(table, "label", columns=Columns, **layout)
+    assert_same(model, reference)
+    assert "in 4 shards" in str(model.report_.plan)
+    score = model.score(table, "label", **layout)
+    assert score == pytest.approx(reference.score(X, y), rel=1e-12)
+    labels = model.predict(table, **layout).compute().sort_values(["sentence", "step"])["predicted"]
+    assert labels.tolist() == [label for best in reference.predict(X) for label in best]
+    by_names = sf.ChainCRF(**options).fit(table, "label", features="names", **layout)
+    assert_same(by_names, sf.ChainCRF(**options).fit(lists_of(X), y))
+    sgd = sf.ChainCRF(solver="sgd", step_size=0.01, max_iter=2).fit(table, "label", features="names", **layout)
+    assert sgd.score(lists_of(X), y) > -np.log(3) * np.mean([len(best) for best in y])
 
 
 @pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")

@@ -230,7 +230,7 @@ class ChainCRF(ConditionalField):
     def _answered(self, X: Any, form: TokenForm, *, marginals: bool) -> Any:
         fitted: ChainCRFFitted = self.fitted_
         task = LabelRows(fitted.structure, fitted.weights, marginals)
-        return in_the_kind_of(X, TokenTable(X, form, self._options).mapped(fitted.structure.space, task))
+        return in_the_kind_of(X, TokenTable(X, form, self._options).mapped(task))
 
     def score(
         self,

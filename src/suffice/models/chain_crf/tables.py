@@ -21,7 +21,7 @@ from suffice.models.chain_crf.tokens import (
     TokenFeatures,
     TokenWork,
 )
-from suffice.models.conditional_field.tables import reads_table
+from suffice.models.conditional_field.tables import free_names, reads_table
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import Held, Settled
 from suffice.sources.opening import open_source
@@ -129,11 +129,13 @@ class TokenTable:
         )
         return HeldTokens(held, space, settled.domain[label].states, self.source.passes)
 
-    def mapped(self, fitted_space: FeatureSpace, task: Any) -> Any:
+    def mapped(self, task: LabelRows) -> Any:
         """What a task makes of every row, whole sequences at a time."""
+        fitted_space = task.structure.space
         settled = self.settled(None, fitted_space)
         work, _ = self.features(settled, None, fitted_space)
-        asked = replace(task, features=work)
+        wanted = task.structure.labels if task.marginals else ["predicted"]
+        asked = replace(task, features=work, names=free_names(wanted, self.source.columns))
         form, threads = self.form, self.options["threads"]
         return self.source.map(
             asked, settled.domain, group=form.group, order=form.order, raw=self._raw, threads=threads
@@ -163,6 +165,7 @@ class LabelRows:
     weights: Floats
     marginals: bool
     features: TokenFeatures | None = None
+    names: tuple[str, ...] = ()
 
     def __call__(self, batch: Batch) -> dict[Hashable, Any]:
         """Columns of one value a row."""
@@ -173,5 +176,5 @@ class LabelRows:
         sequences = Sequences(self.features.design(batch), batch.offsets)
         if self.marginals:
             rows = np.concatenate(decoder.marginals(sequences))
-            return {str(label): rows[:, code] for code, label in enumerate(decoder.labels)}
-        return {"label": [decoder.labels[code] for code in decoder.best_codes(sequences).tolist()]}
+            return dict(zip(self.names, rows.T, strict=True))
+        return {self.names[0]: [decoder.labels[code] for code in decoder.best_codes(sequences).tolist()]}

@@ -27,6 +27,17 @@ def reads_table(X: object, columns: Mapping[str, Any], needed: Sequence[str]) ->
     return table
 
 
+def free_names(wanted: Iterable[Any], taken: Iterable[Any]) -> tuple[str, ...]:
+    """Names of new columns beside those of a table, with underscores where a name is taken."""
+    used, names = {str(name) for name in taken}, []
+    for name in map(str, wanted):
+        while name in used:
+            name += "_"
+        names.append(name)
+        used.add(name)
+    return tuple(names)
+
+
 def in_the_kind_of(X: Any, answer: Any) -> Any:
     """Columns for the rows of a table, as what the table is.
 

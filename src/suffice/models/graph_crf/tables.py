@@ -12,7 +12,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingValueError, OptionError
-from suffice.models.conditional_field.tables import reads_table
+from suffice.models.conditional_field.tables import free_names, reads_table
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.graphs import EDGES, NODES, Graphs, read_graphs
@@ -161,7 +161,7 @@ class NodeTable:
         """The label of every row."""
         reading = self.reading(None)
         domain = self.settled(reading, None).domain
-        task = NodeLabels(structure, weights, engine, reading)
+        task = NodeLabels(structure, weights, engine, reading, *free_names(["predicted"], self.source.columns))
         form, raw = self.form, (reading.node, reading.neighbours)
         return self.source.map(
             task, domain, group=form.group, order=form.node, raw=raw, threads=self.options["threads"]
@@ -176,9 +176,10 @@ class NodeLabels:
     weights: Floats
     engine: Engine
     reading: NodeReading
+    name: str
 
     def __call__(self, batch: Batch) -> dict[Hashable, Any]:
         """A column of one label a row."""
         decoder = GraphDecoder(self.structure, self.weights, self.engine)
         codes = decoder.best_codes(self.reading.graphs(batch))
-        return {"label": [decoder.labels[code] for code in codes.tolist()]}
+        return {self.name: [decoder.labels[code] for code in codes.tolist()]}
