@@ -177,7 +177,7 @@ def digest(shard: ChainShard, _: object) -> tuple[str, ...]:
     return (mark.hexdigest(),)
 
 
-class ChainWork:
+class LabelledChainWork:
     """What shards of labelled sequences do in each round; `prepare` is that of the data."""
 
     def evaluate(self, shard: ChainShard, given: PlacedWeights) -> ShardSums:
@@ -186,7 +186,7 @@ class ChainWork:
 
 
 @dataclass(frozen=True)
-class ReadSequences(ChainWork):
+class ReadSequences(LabelledChainWork):
     """The work on sequences that are read already, as one shard in this process."""
 
     def prepare(self, batch: Any) -> Any:

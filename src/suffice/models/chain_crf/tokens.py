@@ -19,7 +19,7 @@ from suffice.domain import Domain, Variable
 from suffice.engines.label_scores import Matrix, ranges
 from suffice.errors import DataError, MissingValueError
 from suffice.models.chain_crf.features import FeatureSpace
-from suffice.models.chain_crf.rounds import ChainShard, ChainWork, FeatureSequences
+from suffice.models.chain_crf.rounds import ChainShard, FeatureSequences, LabelledChainWork
 from suffice.models.chain_crf.structure import SeenLabels
 from suffice.models.conditional_field.labels import LARGEST, too_large
 from suffice.models.conditional_field.shards import PartOfVector, ShardSums
@@ -230,7 +230,7 @@ def compact(design: Matrix) -> tuple[Matrix, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class TokenWork(ChainWork):
+class TokenWork(LabelledChainWork):
     """Whole sequences of a table become shards of labelled sequences; those of weight 0 are left out."""
 
     features: TokenFeatures
