@@ -71,14 +71,14 @@ class KeepRows:
 
 
 @dataclass(frozen=True)
-class Answers:
+class JointAnswers:
     """Several answers, each added to its like."""
 
     parts: tuple[Any, ...]
 
-    def __add__(self, other: Answers) -> Answers:
+    def __add__(self, other: JointAnswers) -> JointAnswers:
         """Of both sets of rows."""
-        return Answers(tuple(mine + theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
+        return JointAnswers(tuple(mine + theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class HeldRows:
 
     @property
     def squares(self) -> dict[Hashable, float]:
-        """Answers of the squares of each real variable, weighted."""
+        """JointAnswers of the squares of each real variable, weighted."""
         real = self.domain.numbers
         with np.errstate(over="ignore"):
             return dict(zip(real, self.ask(_Squares(real), [0.0] * len(real)).parts, strict=True)) if real else {}
@@ -232,11 +232,11 @@ class RowScores:
     question: Question
     parameters: Any
 
-    def __call__(self, batch: Batch) -> Answers:
+    def __call__(self, batch: Batch) -> JointAnswers:
         """Log-likelihood, rows and weight of a batch."""
         blocks = self.work.prepare(batch)
         score = self.work.evaluate(blocks, (self.question, self.parameters))
-        return Answers((score, batch.rows, sum(float(rows.weights.sum()) for rows in blocks)))
+        return JointAnswers((score, batch.rows, sum(float(rows.weights.sum()) for rows in blocks)))
 
 
 def score_rows(source: Source, domain: Domain, question: Question, parameters: Any) -> ScoredData:
@@ -345,23 +345,23 @@ class _Totals:
 
     names: tuple[Hashable, ...]
 
-    def __call__(self, rows: ObservedRows, _: None) -> Answers:
+    def __call__(self, rows: ObservedRows, _: None) -> JointAnswers:
         parts: list[float] = []
         for name in self.names:
             weights, values = _seen(rows, name)
             parts += [float(weights.sum()), float(weights @ values)]
-        return Answers(tuple(parts))
+        return JointAnswers(tuple(parts))
 
 
 @dataclass(frozen=True)
 class _Squares:
-    """Answers of the squares about some means."""
+    """JointAnswers of the squares about some means."""
 
     names: tuple[Hashable, ...]
 
-    def __call__(self, rows: ObservedRows, means: Sequence[float]) -> Answers:
+    def __call__(self, rows: ObservedRows, means: Sequence[float]) -> JointAnswers:
         pairs = [(*_seen(rows, name), mean) for name, mean in zip(self.names, means, strict=True)]
-        return Answers(tuple(float(weights @ (values - mean) ** 2) for weights, values, mean in pairs))
+        return JointAnswers(tuple(float(weights @ (values - mean) ** 2) for weights, values, mean in pairs))
 
 
 def _seen(rows: ObservedRows, name: Hashable) -> tuple[Floats, Floats]:
