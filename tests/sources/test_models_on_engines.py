@@ -1,0 +1,218 @@
+"""Every model from every source: the parameters of the fit in memory, and no row in the process that asks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import suffice as sf
+from suffice.sources.dask import DaskSource
+from suffice.sources.partitions import Packed
+from suffice.sources.spark import SparkSource
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ROWS, PARTS = 4000, 4
+SOURCES = ("parquet", "duckdb", "dask", "spark")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, what its fit is told, and its parameters."""
+
+    model: Callable[[], Any]
+    parameters: Callable[[Any], list[Any]]
+    columns: list[str]
+    options: dict[str, Any]
+    #: Most bytes of an answer: far less than the rows take.
+    most: int = 8000
+
+
+def table() -> pd.DataFrame:
+    """States, numbers, counts, and states with missing values; sequences of steps."""
+    rng = np.random.default_rng(8)
+    a = rng.integers(0, 3, ROWS)
+    b = (a + (rng.random(ROWS) < 0.3)) % 3
+    x = rng.normal(size=ROWS)
+    y = 0.5 * x + rng.normal(size=ROWS)
+    names = np.array(["u", "v", "w"])
+    data = pd.DataFrame({"a": names[a], "b": names[b], "x": x, "y": y})
+    data["c"] = np.where(rng.random(ROWS) < 0.5, data["b"], names[rng.integers(0, 3, ROWS)])
+    data["success"] = np.where(rng.random(ROWS) < 1 / (1 + np.exp(-x)), "yes", "no")
+    data["visits"] = rng.poisson(np.exp(0.3 * y))
+    data["gaps"] = data["b"].where(rng.random(ROWS) > 0.1, None)
+    data["z"] = np.where(rng.random(ROWS) < 0.1, np.nan, x + rng.normal(size=ROWS))
+    data["person"] = np.arange(ROWS) // 20
+    data["step"] = np.arange(ROWS) % 20
+    data["positive"] = rng.gamma(2.0, size=ROWS)
+    return data
+
+
+def tables_of(*nodes: str) -> Callable[[Any], list[Any]]:
+    return lambda model: [model.table(node).values for node in nodes]
+
+
+def weights_of(*nodes: str) -> Callable[[Any], list[Any]]:
+    return lambda model: [value for node in nodes for value in (model.node(node).weights_, model.node(node).variance_)]
+
+
+def coefficients(model: Any) -> list[Any]:
+    return [model.coefficients_, model.standard_errors_]
+
+
+CASES: dict[str, Case] = {
+    "normal distribution": Case(sf.Normal, lambda model: [model.mean_, model.variance_], ["x"], {"columns": ["x"]}),
+    "gamma distribution": Case(
+        sf.Gamma, lambda model: [model.natural_parameters_], ["positive"], {"columns": ["positive"]}
+    ),
+    "tables": Case(lambda: sf.BayesianNetwork([("a", "b"), ("b", "c")]), tables_of("a", "b", "c"), ["a", "b", "c"], {}),
+    "linear-Gaussian": Case(lambda: sf.BayesianNetwork([("x", "y")]), weights_of("x", "y"), ["x", "y"], {}),
+    "Markov network": Case(
+        lambda: sf.MarkovNetwork([("a", "b"), ("b", "c"), ("a", "c")]),
+        lambda model: [model.weights_],
+        ["a", "b", "c"],
+        {},
+    ),
+    "Gaussian graph": Case(
+        lambda: sf.GaussianGraph([("x", "y"), ("y", "positive")]),
+        lambda model: [model.mean_, model.covariance_],
+        ["x", "y", "positive"],
+        {},
+    ),
+    "logistic regression": Case(
+        lambda: sf.GLM("binomial"), coefficients, ["x", "a", "success"], {"y": "success", "columns": ["x", "a"]}
+    ),
+    "Poisson regression": Case(
+        lambda: sf.GLM("poisson"), coefficients, ["x", "y", "visits"], {"y": "visits", "columns": ["x", "y"]}
+    ),
+    "EM of tables": Case(
+        lambda: sf.BayesianNetwork([("a", "gaps"), ("gaps", "c")]), tables_of("a", "gaps", "c"), ["a", "gaps", "c"], {}
+    ),
+    "EM of linear-Gaussian nodes": Case(
+        lambda: sf.BayesianNetwork([("x", "z"), ("z", "y")]), weights_of("z", "y"), ["x", "z", "y"], {}
+    ),
+    "hidden node": Case(
+        lambda: sf.BayesianNetwork([("H", "a"), ("H", "b"), ("H", "c")], hidden={"H": 2}, random_state=0),
+        tables_of("a", "b", "c"),
+        ["a", "b", "c"],
+        {},
+    ),
+    "Markov chain": Case(
+        sf.MarkovChain,
+        lambda model: [model.transitions_.values],
+        ["person", "step", "b"],
+        {"group": "person", "order": "step", "columns": "b"},
+    ),
+    "hidden Markov model": Case(
+        lambda: sf.HiddenMarkovModel(2, emission=sf.Categorical(), random_state=0, max_iter=20),
+        lambda model: [model.transitions_],
+        ["person", "step", "b"],
+        {"group": "person", "order": "step", "columns": "b"},
+        most=30_000,  # It begins from its first sequences, up to a number of steps; these travel.
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def here() -> Callable[[str], list[Any]]:
+    """The parameters of the fit in memory, by the name of the case."""
+    fitted: dict[str, list[Any]] = {}
+
+    def parameters(name: str) -> list[Any]:
+        case = CASES[name]
+        if name not in fitted:
+            fitted[name] = case.parameters(case.model().fit(table()[case.columns], **case.options))
+        return fitted[name]
+
+    return parameters
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
+    """The whole table by the name of a source; engines are started when they are first asked for."""
+    folder: Path = tmp_path_factory.mktemp("rows")
+    data = table()
+    for part in range(PARTS):
+        data.iloc[part * ROWS // PARTS : (part + 1) * ROWS // PARTS].to_parquet(folder / f"part-{part}.parquet")
+    paths = str(folder / "part-*.parquet")
+    started: list[Callable[[], None]] = []
+
+    def dask() -> Any:
+        distributed = pytest.importorskip("distributed")
+        frames = pytest.importorskip("dask.dataframe")
+        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        client = distributed.Client(cluster)
+        started.extend([cluster.close, client.close])
+        return frames.read_parquet(paths)
+
+    def spark() -> Any:
+        sql = pytest.importorskip("pyspark.sql")
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.memory": "1g",
+        }
+        session = sql.SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+        started.append(session.stop)
+        return session.read.parquet(paths)
+
+    def duckdb() -> Any:
+        return pytest.importorskip("duckdb").from_parquet(paths)
+
+    made: dict[str, Any] = {}
+    makers = {"parquet": lambda: paths, "duckdb": duckdb, "dask": dask, "spark": spark}
+
+    def source(name: str) -> Any:
+        if name not in made:
+            made[name] = makers[name]()
+        return made[name]
+
+    yield source
+    while started:
+        started.pop()()
+
+
+@pytest.fixture
+def travelled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each answer that reaches this process; rows that are brought here by other ways are an error."""
+    sizes: list[int] = []
+    unpacked = Packed.opened
+
+    def opened(packed: Packed) -> Any:
+        sizes.append(len(packed.data))
+        return unpacked(packed)
+
+    def brought(*arguments: object) -> None:
+        raise AssertionError("rows were brought into this process")
+
+    monkeypatch.setattr(Packed, "opened", opened)
+    monkeypatch.setattr(DaskSource, "_brought", brought)
+    monkeypatch.setattr(SparkSource, "_collected", brought)
+    return sizes
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_fit_is_that_in_memory(name: str, source: str, opened: Any, here: Any, travelled: list[int]) -> None:
+    case, data = CASES[name], opened(source)
+    model = case.model().fit(data if isinstance(data, str) else choose(data, case.columns), **case.options)
+    for value, right in zip(case.parameters(model), here(name), strict=True):
+        np.testing.assert_allclose(np.asarray(value), np.asarray(right), rtol=1e-10, atol=1e-12)
+    assert max(travelled, default=0) < case.most
+    assert bool(travelled) == (source in ("dask", "spark"))
+
+
+def choose(data: Any, columns: list[str]) -> Any:
+    """Some columns of a table of any library."""
+    return data.select(*columns) if hasattr(data, "select") and not hasattr(data, "npartitions") else data[columns]
