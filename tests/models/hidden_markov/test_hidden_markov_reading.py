@@ -139,9 +139,10 @@ def test_tables_on_disk_and_queries_give_the_fit_of_the_table(tmp_path: Path, mo
         str(tmp_path / "steps.csv"),
         polars.from_pandas(table).lazy(),
     ):
+        # The units of a column are sums over shards here, so that EM begins a rounding error away.
         found = model.clone().fit(data, **form)
-        assert found.report_.log_likelihood == learned.report_.log_likelihood
-        np.testing.assert_array_equal(found.transitions_, learned.transitions_)
+        assert found.report_.log_likelihood == pytest.approx(learned.report_.log_likelihood, rel=1e-13)
+        np.testing.assert_allclose(found.transitions_, learned.transitions_, rtol=1e-13)
         known = model.clone().fit(data, "state", group="person", columns=["word", "value"])
         np.testing.assert_array_equal(known.transitions_, labelled.transitions_)
         assert known.accuracy(data, "state", group="person") == labelled.accuracy(table, "state", group="person")
@@ -152,7 +153,7 @@ def test_tables_on_disk_and_queries_give_the_fit_of_the_table(tmp_path: Path, mo
     # The rows of a query have no order but the one that is named; its sequences come by their names.
     query, ordered = connection.sql("select * from steps"), {**form, "order": "at"}
     sorted_ = model.clone().fit(table, **ordered)
-    np.testing.assert_array_equal(model.clone().fit(query, **ordered).transitions_, sorted_.transitions_)
+    np.testing.assert_allclose(model.clone().fit(query, **ordered).transitions_, sorted_.transitions_, rtol=1e-13)
     known = model.clone().fit(query, "state", **ordered)
     np.testing.assert_allclose(known.transitions_, labelled.transitions_, rtol=1e-14)
     with pytest.raises(sf.DataError, match="no file"):
