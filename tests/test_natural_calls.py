@@ -188,3 +188,21 @@ def test_lengths_are_told_from_states() -> None:
         hidden().fit(STEPS, [50, 100, 49])
     with pytest.raises(sf.OptionError, match="no normal distributions"):
         sf.HiddenMarkovModel(2, emission=sf.Poisson()).fit(RNG.poisson(3, 40)).means_  # noqa: B018
+
+
+def test_a_table_is_an_array_with_labels() -> None:
+    table = sf.BayesianNetwork([("a", "b")]).fit(TEXT).table("b")
+    array = np.asarray(table)
+    assert array.dtype == np.float64
+    np.testing.assert_array_equal(array, table.values)
+    assert table["x", "u"] == table.at(a="x", b="u") == table.sel(a="x", b="u")
+    assert table["x"].variables == ("b",)
+    assert table["x"]["u"] == table["x", "u"]
+    np.testing.assert_array_equal(np.exp(table), np.exp(table.values))
+    assert isinstance(np.ones(2) * table["x"], sf.Table)
+    with pytest.raises(sf.OptionError, match=r"'u' is a state of 'b'.*table.sel\(\{'b': 'u'\}\)"):
+        table["u"]
+    with pytest.raises(sf.UnknownStateError):
+        table["z"]
+    with pytest.raises(sf.OptionError, match="3 states are given for 2 axes"):
+        table["x", "u", "u"]

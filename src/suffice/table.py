@@ -91,6 +91,33 @@ class Table:
         inside = self._values[index]
         return Table(self._domain.select(rest), inside) if rest else float(inside)
 
+    def sel(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> Any:
+        """The same as `at`, by the name that xarray has for it."""
+        return self.at(where, **states)
+
+    def __getitem__(self, states: Any) -> Any:
+        """The value, or the smaller table, at the states of the first axes in their order: ``table["yes", "low"]``."""
+        chosen = states if isinstance(states, tuple) else (states,)
+        if len(chosen) == 1 < len(self.variables) and chosen[0] not in self._domain.variables[0].states:
+            axes = [name for name, known in self.states.items() if chosen[0] in known]
+            if axes:
+                raise OptionError(
+                    f"{chosen[0]!r} is a state of {listing(axes)}, and the first axis is {self.variables[0]!r}; write "
+                    f"table.sel({{{axes[0]!r}: {chosen[0]!r}}})."
+                )
+        if len(chosen) > len(self.variables):
+            raise OptionError(
+                f"{len(chosen)} states are given for {len(self.variables)} axes: {listing(self.variables)}."
+            )
+        return self.at(dict(zip(self.variables, chosen, strict=False)))
+
+    # An array on the left leaves arithmetic by label to the table.
+    __array_priority__ = 1000.0
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        """The values, for functions of NumPy."""
+        return np.array(self._values, dtype=dtype, copy=copy)
+
     def items(self) -> Iterator[tuple[tuple[Hashable, ...], float]]:
         """Every joint state with its value, last variable fastest."""
         lists = [variable.states for variable in self._domain.variables]
