@@ -206,3 +206,52 @@ def test_a_table_is_an_array_with_labels() -> None:
         table["z"]
     with pytest.raises(sf.OptionError, match="3 states are given for 2 axes"):
         table["x", "u", "u"]
+
+
+COLLIDER = {"a": (), "b": ("a", "c"), "c": ()}
+
+
+def parents(structure: Any) -> dict[Any, tuple[Any, ...]]:
+    net: Any = sf.BayesianNetwork(structure)
+    return {node: tuple(sorted(net.parents(node))) for node in sorted(net.nodes)}
+
+
+def test_structures_in_the_forms_that_people_have() -> None:
+    for text in ("a -> b <- c", "a->b; c->b", "c -> b\na -> b  # the other one", "[a][c][b|a:c]"):
+        assert parents(text) == COLLIDER
+    names = ["a", "b", "c"]
+    adjacency = np.array([[0, 1, 0], [0, 0, 0], [0, 1, 0]])
+    assert parents(pd.DataFrame(adjacency, names, names)) == COLLIDER
+    assert parents(adjacency) == {0: (), 1: (0, 2), 2: ()}
+    assert parents(np.array([[0, 1], [2, 1]])) == {0: (), 1: (0, 2), 2: ()}  # Two rows are edges.
+    lines = sf.MarkovNetwork("a -- b -- c; {c, d, e}; f")
+    assert lines.cliques == (("a", "b"), ("b", "c"), ("c", "d", "e"), ("f",))
+    assert set(sf.GaussianGraph("u -- v; w").nodes) == {"u", "v", "w"}
+
+
+def test_structures_of_other_libraries() -> None:
+    gum = pytest.importorskip("pyagrum")
+    assert parents(gum.fastBN("a->b<-c")) == COLLIDER
+    models = pytest.importorskip("pgmpy.models")
+    assert parents(models.DiscreteBayesianNetwork([("a", "b"), ("c", "b")])) == COLLIDER
+
+
+@pytest.mark.parametrize(
+    ("structure", "message"),
+    [
+        ("a -- b", "has the line a -- b; a Bayesian network has arrows"),
+        ("[a][b|c]", "the parent 'c', and no node"),
+        ("a -> b -> a", "directed cycle"),
+        ("nowhere.bif", "no such file"),
+        (pd.DataFrame([[0, 2], [0, 0]], ["a", "b"], ["a", "b"]), "other numbers than 0 and 1"),
+        (pd.DataFrame([[0, 1], [0, 0]], ["a", "b"], ["b", "a"]), "rows of the adjacency matrix are 'a', 'b'"),
+    ],
+)
+def test_structures_that_cannot_be_read(structure: Any, message: str) -> None:
+    with pytest.raises(sf.SufficeError, match=message):
+        sf.BayesianNetwork(structure)
+
+
+def test_arrows_make_no_markov_network() -> None:
+    with pytest.raises(sf.OptionError, match="has the arrow a -> b; a Markov network has lines"):
+        sf.MarkovNetwork("a -> b")

@@ -162,7 +162,7 @@ def test_priors_of_real_nodes(good: Command, place: Path) -> None:
         (("fit", "rain <-> wet", "six.csv"), "not written as edges are here"),
         (("fit", "rain - wet", "six.csv"), "not written as edges are here"),
         (("fit", "rain -> {wet, x}", "six.csv"), "not written as edges are here"),
-        (("fit", "[rain][wet|rain]", "six.csv"), "looks like [child|parents]"),
+        (("fit", "[rain][wet|rain", "six.csv"), "cannot be read from '[wet|rain' on"),
         (("fit", "-", "six.csv"), "STRUCTURE cannot come from stdin"),
         (("fit", ".", "six.csv"), "There is no file '.'"),
         (("fit", "ones.json", "six.csv"), "holds the edge 1; expected a list of names"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import suffice as sf
 from suffice.errors import OptionError
 from suffice.formats.networks import FactorNetwork, TableNetwork
+from suffice.graphs.notation import parse_graph
 
 #: Endings that hold a model of this library or of others.
 _MODELS = (".bif", ".bifxml", ".xmlbif", ".xml", ".net", ".uai", ".dsl", ".xdsl", ".suffice", ".json")
@@ -158,48 +158,5 @@ def _from_csv(path: Path) -> GivenStructure:
 
 
 def parse_edges(text: str) -> GivenStructure:
-    """Edges written as text, one or several to a statement: ``A->B->C; D--E; {F, G, H}; K``.
-
-    Statements end with a semicolon or a line; what follows ``#`` is a comment.
-    """
-    arrows: list[tuple[str, str]] = []
-    cliques: list[tuple[str, ...]] = []
-    alone: list[str] = []
-    plain = re.sub(r"#[^\n]*", "", text)
-    for statement in filter(None, (part.strip() for part in re.split(r"[;\n]", plain))):
-        if statement.startswith("{"):
-            if not statement.endswith("}"):
-                raise OptionError(f"The clique {statement!r} has no closing brace.")
-            cliques.append(tuple(name.strip() for name in statement[1:-1].split(",") if name.strip()))
-            continue
-        parts = re.split(r"(->|<-|--)", statement)
-        names = [name.strip() for name in parts[::2]]
-        _check_names(names, statement)
-        if not all(names):
-            raise OptionError(f"The statement {statement!r} names no variable at one end. {EXPECTED}.")
-        if len(names) == 1:
-            alone.append(names[0])
-        for first, mark, second in zip(names, parts[1::2], names[1:], strict=False):
-            if mark == "--":
-                cliques.append((first, second))
-            else:
-                arrows.append((first, second) if mark == "->" else (second, first))
-    if not (arrows or cliques or alone):
-        raise OptionError(f"The structure {text!r} is empty. {EXPECTED}.")
-    return GivenStructure(tuple(arrows), tuple(cliques), tuple(alone))
-
-
-#: What others write, which here would be taken for letters of a name.
-_FOREIGN = re.compile("^>|<$|\u2192|\u2190|\u2014|\u2013|^-|-$| - |[{}]")
-
-
-def _check_names(names: list[str], statement: str) -> None:
-    """Refuse a statement that is written in another way and would give variables with odd names."""
-    joined = len(names) > 1
-    if any(_FOREIGN.search(name) for name in names) or (joined and any("," in name for name in names)):
-        raise OptionError(
-            f"The statement {statement!r} is not written as edges are here: 'A -> B', 'A <- B' or 'A -- B', several "
-            "apart by semicolons or lines, and '{A, B, C}' for a clique by itself."
-        )
-    if statement.startswith("[") and statement.endswith("]"):
-        raise OptionError(f"{statement!r} looks like [child|parents], which is not read here. {EXPECTED}.")
+    """Edges written as text; see `suffice.graphs.notation`."""
+    return GivenStructure(*parse_graph(text, EXPECTED))

@@ -35,7 +35,8 @@ class BayesianNetwork(SummaryEstimator):
     they are, beside EM.
 
     Args:
-        structure: edges ``(parent, child)``, a dict ``{child: parents}``, a networkx DiGraph, another network, or the
+        structure: edges ``(parent, child)``, text (``"a -> b <- c"``, ``"[a][b|a]"``), a dict ``{child: parents}``, a
+            graph of networkx, igraph or pyAgrum, an adjacency matrix (parents in rows), another network, or the
             path of a file that holds one; the last two also give the states that they declare.
         states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
             nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers

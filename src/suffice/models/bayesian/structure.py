@@ -7,24 +7,30 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from suffice.errors import MissingColumnError, OptionError, listing
 from suffice.fitting import outlets
 from suffice.graphs.directed import check_acyclic, parents_of
+from suffice.graphs.notation import WrittenGraph, is_written, parse_graph
 
 Parents = dict[Hashable, tuple[Hashable, ...]]
 
 EXPECTED = (
-    "expected edges [(parent, child), ...], a dict {child: parents}, a networkx DiGraph, a Bayesian network, or the "
-    "path of a file that holds one"
+    "expected edges [(parent, child), ...], text such as 'a -> b <- c' or '[a][b|a]', a dict {child: parents}, a graph "
+    "of networkx, igraph or pyAgrum, a matrix of 0 and 1 (parents in rows), a Bayesian network, or the path of a file "
+    "that holds one"
 )
 
 
 def open_structure(structure: Any) -> Any:
-    """The structure, or the model in the file that it names."""
+    """The structure, the graph that a text writes, or the model in the file that it names."""
     if not isinstance(structure, str | os.PathLike):
         return structure
     path = os.fspath(structure)
     if not os.path.exists(path):
+        if is_written(path):
+            return parse_graph(path, EXPECTED)
         raise OptionError(f"The structure is {path!r}, and there is no such file; {EXPECTED}.")
     return outlets.read(path)
 
@@ -40,11 +46,21 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
     """Parents of every node, in declared order.
 
     Args:
-        structure: edges ``(parent, child)``; a dict ``{child: parents}``; a networkx DiGraph; or another network.
+        structure: edges ``(parent, child)``; a dict ``{child: parents}``; a graph written as text; a graph of networkx,
+            igraph or pyAgrum; an adjacency matrix, parents in rows; or another network.
         extra: further nodes, which have no edge.
     """
-    if isinstance(structure, Mapping):
+    if isinstance(structure, WrittenGraph):
+        parents = _from_text(structure)
+    elif isinstance(structure, Mapping):
         parents = _from_mapping(structure)
+    elif (square := _adjacency(structure)) is not None:
+        parents = square
+    elif hasattr(structure, "get_edgelist") and hasattr(structure, "vs"):
+        parents = _from_igraph(structure)
+    elif hasattr(structure, "arcs") and hasattr(structure, "cpt"):
+        order = structure.topologicalOrder()
+        parents = {structure.variable(node).name(): tuple(structure.cpt(node).names[1:]) for node in order}
     elif hasattr(structure, "is_directed") and hasattr(structure, "edges"):
         parents = _from_networkx(structure)
     elif _is_network(structure):
@@ -104,6 +120,50 @@ def _from_mapping(structure: Mapping[Hashable, Any]) -> Parents:
         for parent in [name for parents in read.values() for name in parents]:
             read.setdefault(parent, ())
     return read
+
+
+def _from_text(graph: WrittenGraph) -> Parents:
+    if graph.cliques:
+        raise OptionError(
+            f"The structure has the line {' -- '.join(graph.cliques[0])}; a Bayesian network has arrows, 'a -> b'. "
+            "Lines make a MarkovNetwork."
+        )
+    parents: Parents = dict.fromkeys(graph.alone, ())
+    return parents | parents_of(graph.arrows)
+
+
+def _adjacency(structure: Any) -> Parents | None:
+    """Parents by a square matrix of truth values or 0 and 1, whose rows are parents; None where it is something else.
+
+    The names are those of a frame, whose rows and columns agree, else 0, 1, 2, ... Two rows of an array are edges.
+    """
+    named = hasattr(structure, "columns") and hasattr(structure, "index")
+    values = np.asarray(structure) if named or isinstance(structure, np.ndarray) else None
+    if values is None or values.ndim != 2 or values.shape[0] != values.shape[1] or values.dtype.kind not in "biuf":
+        return None
+    if not named and (len(values) < 3 or not np.isin(values, (0, 1)).all()):
+        return None
+    names = list(structure.columns) if named else list(range(len(values)))
+    if named and list(structure.index) != names:
+        raise OptionError(
+            f"The rows of the adjacency matrix are {listing(structure.index)}, and its columns {listing(names)}; "
+            "expected the same names in the same order."
+        )
+    if not np.isin(values, (0, 1)).all():
+        raise OptionError(
+            "The adjacency matrix holds other numbers than 0 and 1; 1 in row a, column b is the arc a -> b, 0 is none."
+        )
+    return {child: tuple(names[row] for row in np.flatnonzero(values[:, column])) for column, child in enumerate(names)}
+
+
+def _from_igraph(graph: Any) -> Parents:
+    if not graph.is_directed():
+        raise OptionError("The graph has no directions; a Bayesian network needs a directed one.")
+    names = list(graph.vs["name"]) if "name" in graph.vs.attributes() else list(range(len(graph.vs)))
+    read: dict[Hashable, list[Hashable]] = {name: [] for name in names}
+    for parent, child in graph.get_edgelist():
+        read[names[child]].append(names[parent])
+    return {node: tuple(parents) for node, parents in read.items()}
 
 
 def _from_networkx(graph: Any) -> Parents:

@@ -6,9 +6,14 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from suffice.errors import OptionError, listing
+from suffice.graphs.notation import WrittenGraph, is_written, parse_graph
 from suffice.models.markov.feature import Feature
 
 Names = tuple[Hashable, ...]
+EXPECTED = (
+    "expected a list of cliques such as [('A', 'B'), ('B', 'C')] and of features, text such as 'A -- B -- C; {C, D}', "
+    "or a networkx graph"
+)
 #: A term of a log-linear model: a clique with one weight for each joint state, or a feature with one weight.
 Term = Names | Feature
 
@@ -18,8 +23,9 @@ def read_terms(structure: Any) -> tuple[Term, ...]:
 
     Args:
         structure: cliques (tuples of variables, of any size) and features in one list; a single variable may stand for
-            itself; a networkx graph, whose edges are cliques and whose nodes without edges are cliques of one; another
-            network with terms; or a directed model, whose families are the cliques.
+            itself; text such as ``"a -- b; {b, c, d}"``; a networkx graph, whose edges are cliques and whose nodes
+            without edges are cliques of one; another network with terms; or a directed model, whose families are the
+            cliques.
     """
     if isinstance(getattr(structure, "terms", None), tuple):
         return tuple(structure.terms)
@@ -27,12 +33,20 @@ def read_terms(structure: Any) -> tuple[Term, ...]:
         return tuple((*structure.parents(node), node) for node in structure.nodes)
     if hasattr(structure, "is_directed") and hasattr(structure, "edges"):
         return tuple(_graph_cliques(structure))
+    if isinstance(structure, str) and is_written(structure):
+        return _from_text(parse_graph(structure, EXPECTED))
     if isinstance(structure, str | bytes | Feature) or not isinstance(structure, Iterable):
-        raise OptionError(
-            f"The structure is {structure!r}; expected a list of cliques such as [('A', 'B'), ('B', 'C')] and of "
-            "features, or a networkx graph."
-        )
+        raise OptionError(f"The structure is {structure!r}; {EXPECTED}.")
     return tuple(_read_term(term) for term in structure)
+
+
+def _from_text(graph: WrittenGraph) -> tuple[Names, ...]:
+    if graph.arrows:
+        raise OptionError(
+            f"The structure has the arrow {' -> '.join(graph.arrows[0])}; a Markov network has lines, 'a -- b'. Arrows "
+            "make a BayesianNetwork."
+        )
+    return (*graph.cliques, *((name,) for name in graph.alone))
 
 
 def _read_term(term: object) -> Term:

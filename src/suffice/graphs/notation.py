@@ -1,0 +1,99 @@
+"""Graphs written as text: ``A -> B <- C; D -- E; {F, G, H}; K``, or R's model strings, ``[A][C][B|A:C]``."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from suffice.errors import OptionError
+
+#: One node of a model string: the child, and its parents.
+_MODEL_NODE = re.compile(r"\[([^\[\]|]+)(?:\|([^\[\]|]+))?\]\s*")
+#: What others write, which here would be taken for letters of a name.
+_FOREIGN = re.compile("^>|<$|\u2192|\u2190|\u2014|\u2013|^-|-$| - |[{}]")
+
+
+class WrittenGraph(NamedTuple):
+    """`arrows` are (parent, child), `cliques` sets of names joined without direction, `alone` names by themselves."""
+
+    arrows: tuple[tuple[str, str], ...]
+    cliques: tuple[tuple[str, ...], ...]
+    alone: tuple[str, ...]
+
+
+def is_written(text: str) -> bool:
+    """Whether a text is a graph rather than the name of a file."""
+    return any(mark in text for mark in ("->", "<-", "--", "{")) or _MODEL_NODE.match(text.strip()) is not None
+
+
+def parse_graph(text: str, expected: str) -> WrittenGraph:
+    """Edges written as text, one or several to a statement: ``A->B->C; D--E; {F, G, H}; K``; or a model string of R.
+
+    Statements end with a semicolon or a line; what follows ``#`` is a comment.
+
+    expected: what the errors say was expected.
+
+    >>> parse_graph("a -> b <- c; d", "edges").arrows
+    (('a', 'b'), ('c', 'b'))
+    >>> parse_graph("[a][c][b|a:c]", "edges").arrows
+    (('a', 'b'), ('c', 'b'))
+    """
+    if text.strip().startswith("["):
+        return _model_string(text.strip(), expected)
+    arrows: list[tuple[str, str]] = []
+    cliques: list[tuple[str, ...]] = []
+    alone: list[str] = []
+    plain = re.sub(r"#[^\n]*", "", text)
+    for statement in filter(None, (part.strip() for part in re.split(r"[;\n]", plain))):
+        if statement.startswith("{"):
+            if not statement.endswith("}"):
+                raise OptionError(f"The clique {statement!r} has no closing brace.")
+            cliques.append(tuple(name.strip() for name in statement[1:-1].split(",") if name.strip()))
+            continue
+        parts = re.split(r"(->|<-|--)", statement)
+        names = [name.strip() for name in parts[::2]]
+        _check_names(names, statement)
+        if not all(names):
+            raise OptionError(f"The statement {statement!r} names no variable at one end. {expected}.")
+        if len(names) == 1:
+            alone.append(names[0])
+        for first, mark, second in zip(names, parts[1::2], names[1:], strict=False):
+            if mark == "--":
+                cliques.append((first, second))
+            else:
+                arrows.append((first, second) if mark == "->" else (second, first))
+    if not (arrows or cliques or alone):
+        raise OptionError(f"The structure {text!r} is empty. {expected}.")
+    return WrittenGraph(tuple(arrows), tuple(cliques), tuple(alone))
+
+
+def _check_names(names: list[str], statement: str) -> None:
+    """Refuse a statement that is written in another way and would give variables with odd names."""
+    joined = len(names) > 1
+    if any(_FOREIGN.search(name) for name in names) or (joined and any("," in name for name in names)):
+        raise OptionError(
+            f"The statement {statement!r} is not written as edges are here: 'A -> B', 'A <- B' or 'A -- B', several "
+            "apart by semicolons or lines, and '{A, B, C}' for a clique by itself."
+        )
+
+
+def _model_string(text: str, expected: str) -> WrittenGraph:
+    """``[child|parent:parent]`` for each node, as R's bnlearn and deal write them."""
+    arrows: list[tuple[str, str]] = []
+    alone: list[str] = []
+    position = 0
+    while position < len(text):
+        node = _MODEL_NODE.match(text, position)
+        if node is None:
+            raise OptionError(
+                f"The model string {text!r} cannot be read from {text[position:]!r} on: a node is written [child] or "
+                f"[child|parent:parent]. {expected}."
+            )
+        child, parents = node[1].strip(), [name.strip() for name in (node[2] or "").split(":")]
+        alone.append(child)
+        arrows += [(parent, child) for parent in parents if parent]
+        position = node.end()
+    unknown = {parent for parent, _ in arrows} - set(alone)
+    if unknown:
+        raise OptionError(f"The model string has the parent {min(unknown)!r}, and no node [{min(unknown)}|...].")
+    return WrittenGraph(tuple(arrows), (), tuple(alone))
