@@ -122,7 +122,7 @@ def test_slopes_and_squares_at_any_weights_are_those_of_rational_arithmetic() ->
     for kind in ("apart", "near", "far", "powers"):
         x, y = drawn(rng, kind)
         design, raw = with_ones(x), products_of(x, y).raw
-        weights = rng.normal(size=design.shape[1])
+        weights = rng.normal(size=(design.shape[1],))
         slopes, squares = residuals(raw, weights[None])
         assert float(squares[0]) == pytest.approx(float(exact.squares(design, y, exact.rational(weights))), rel=1e-15)
         away = [

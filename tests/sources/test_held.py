@@ -41,7 +41,7 @@ def frame(rows: int = 1000) -> pd.DataFrame:
     return pd.DataFrame({"x": rng.normal(size=rows), "s": np.array(["a", "b", "c"])[rng.integers(0, 3, rows)]})
 
 
-def test_a_table_is_settled_by_its_labels_and_missing_values(tmp_path) -> None:
+def test_a_table_is_settled_by_its_labels_and_missing_values(tmp_path: Path) -> None:
     data = frame()
     data.loc[::10, "x"] = np.nan
     data.loc[990:, "s"] = "0 comes last and sorts first"
@@ -56,7 +56,7 @@ def test_a_table_is_settled_by_its_labels_and_missing_values(tmp_path) -> None:
         assert dict(settled.missing) == {"x": 100}
 
 
-def test_rounds_ask_all_shards_or_some(tmp_path) -> None:
+def test_rounds_ask_all_shards_or_some(tmp_path: Path) -> None:
     data = frame()
     path = tmp_path / "rows.parquet"
     data.to_parquet(path, row_group_size=100)

@@ -264,7 +264,7 @@ def test_memory_does_not_follow_the_rows(tmp_path: Path) -> None:
         path = str(tmp_path / f"{rows}.parquet")
         number = np.arange(rows)
         # Steps of a sequence are far from each other, in all files of the scratch folder.
-        columns = {"g": number % (rows // 10), "t": -number, "s": number % 7}
+        columns: dict[str, np.ndarray] = {"g": number % (rows // 10), "t": -number, "s": number % 7}
         columns |= {f"x{k}": number / (rows + k) for k in range(8)}
         pq.write_table(pa.table(columns), path, row_group_size=100_000)
         script = textwrap.dedent(MEASURED.format(here=str(Path(__file__).parent), path=path, rows=rows))

@@ -19,7 +19,7 @@ import pytest
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, UnknownStateError
 from suffice.sources import mapped, open_source, shards, stream
-from suffice.sources.base import Batch
+from suffice.sources.base import Batch, Progress
 
 ROWS = 2000
 DOMAIN = Domain([Variable.discrete("s", ["a", "b", "c"], "seen"), Variable("x", "real")])
@@ -62,6 +62,11 @@ def test_rows_keep_their_order(path: str, tmp_path: Path) -> None:
     assert sum(1 for _ in batches) > 5
 
 
+def noted(calls: list[int]) -> Progress:
+    """Progress that keeps the rows done."""
+    return lambda done, total: calls.append(done)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_sequences_come_back_as_rows_of_the_table(path: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "RANGE_ROWS", 300)
@@ -69,9 +74,7 @@ def test_sequences_come_back_as_rows_of_the_table(path: str, threads: int, monke
     for data in (frame(), path):
         calls: list[int] = []
         source = open_source(data)
-        batches = source.map(
-            Running(), DOMAIN, group="g", threads=threads, progress=lambda done, total, calls=calls: calls.append(done)
-        )
+        batches = source.map(Running(), DOMAIN, group="g", threads=threads, progress=noted(calls))
         table = pa.Table.from_batches(batches)
         assert table["sum"].to_pylist() == expected
         assert table["state"].to_pylist() == frame()["s"].tolist()

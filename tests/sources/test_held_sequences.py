@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from suffice.domain import state_key
 from suffice.errors import DataError, OptionError
 from suffice.sources import open_source, shards, stream
 from suffice.sources.base import Batch
@@ -172,7 +173,7 @@ def test_groups_of_equal_numbers_of_different_types_are_one_sequence(
 
 def test_the_work_of_grouping_is_linear_in_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels looked at: those of each chunk once to spread the rows, and once more to bring them together."""
-    looked_at, key = [], shards.state_key
+    looked_at, key = [], state_key
     for rows in (2_000, 4_000, 8_000):
         path = tmp_path / f"{rows}.parquet"
         frame = pd.DataFrame({"g": [f"person {row // 5}" for row in range(rows)], "s": "a", "x": 0.0})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from suffice.sources.base import Batch
 
-#: What a task makes of a batch: columns by name, one value a row, as arrays that Arrow can read.
-Columns = Mapping[Hashable, Any]
+#: What a task makes of a batch: columns by name, one value a row, as arrays that Arrow can read. Keys of a mapping are
+#: invariant to a type checker: with any other type than Any, a task could not return a plain dict from texts.
+Columns = Mapping[Any, Any]
 #: Rows of a file that are put in order together.
 RANGE_ROWS = 1 << 20
 

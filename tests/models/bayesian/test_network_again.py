@@ -151,7 +151,6 @@ def test_rows_of_tables_in_one_array_add_up_to_the_bit() -> None:
         rows = tables[at].reshape(-1, shapes[at][-1])
         np.testing.assert_array_equal(sums[first_row : first_row + len(rows)], rows.sum(axis=1))
         np.testing.assert_array_equal(flat[first_cell : first_cell + rows.size], rows.ravel())
-        np.testing.assert_array_equal(layout.uniform[first_cell : first_cell + rows.size], 1 / rows.shape[1])
     np.testing.assert_array_equal(layout.sums_at(flat), sums[layout.row_of])
 
 

@@ -33,7 +33,7 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
 def table(rows: int = 400) -> pd.DataFrame:
     rng = np.random.default_rng(8)
     a = rng.integers(0, 3, rows)
-    codes = {"a": a, "b": (a + (rng.random(rows) < 0.4)) % 3, "c": rng.integers(0, 2, rows)}
+    codes: dict[str, np.ndarray] = {"a": a, "b": (a + (rng.random(rows) < 0.4)) % 3, "c": rng.integers(0, 2, rows)}
     codes["d"] = (codes["a"] > 0) ^ (codes["c"] > 0) ^ (rng.random(rows) < 0.2)
     frame = pd.DataFrame({name: np.array(["u", "v", "w"])[column.astype(int)] for name, column in codes.items()})
     for name in frame.columns:

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
+from suffice.answers import PatternTable
 from suffice.models.em import held_rows
 from suffice.models.em.held_rows import KeepRows
 from suffice.sources import shards as shards_of_batches
@@ -155,7 +156,9 @@ def test_errors_are_those_of_rows_in_memory_and_the_rows_are_let_go(parquet: str
     again = pickle.loads(pickle.dumps(here))
     np.testing.assert_allclose(again.standard_errors_["y"].values, here.standard_errors_["y"].values)
     assert len(pickle.dumps(here)) < 40_000
-    assert not here.statistics_.answers[next(iter(here.statistics_.answers))].rows.size
+    patterns = next(iter(here.statistics_.answers.values()))
+    assert isinstance(patterns, PatternTable)
+    assert not patterns.rows.size
 
 
 @pytest.mark.usefixtures("shards")

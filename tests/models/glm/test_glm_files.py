@@ -167,7 +167,8 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(family: str, solver: str
 @pytest.mark.parametrize("family", ["poisson", "multinomial", "ordinal"])
 def test_an_interrupted_fit_by_lbfgs_goes_on_to_the_same_digits(family: str, path: str, tmp_path: Path) -> None:
     y = {"poisson": "count", "multinomial": "class", "ordinal": "kind"}[family]
-    columns, options = ["a", "size", "group"], {"solver": "lbfgs", "tolerance": 1e-7}
+    columns = ["a", "size", "group"]
+    options: dict[str, Any] = {"solver": "lbfgs", "tolerance": 1e-7}
     whole = sf.GLM(family, **options).fit(path, y, columns=columns)
     file = tmp_path / "fit.suffice"
     broken = sf.GLM(family, checkpoint=file, callback=lambda state: state.iteration >= 4, **options)

@@ -123,16 +123,21 @@ def test_the_steps_of_a_file_are_never_laid_end_to_end(tmp_path: Path, monkeypat
 
 def test_questions_and_shards_travel(tmp_path: Path) -> None:
     from suffice.fitting.contract import Inputs
+    from suffice.models.hidden_markov.baum_welch import HiddenSequences
+    from suffice.sources.held import HeldLocal
     from suffice.sources.sequences import SequenceForm
 
     path = tmp_path / "steps.parquet"
     STEPS.to_parquet(path)
     task = sf.HiddenMarkovModel(2, sf.Gamma(), max_iter=3)._task()
     data = task.read(Inputs(path, {"form": SequenceForm(group="person", columns="size")}), None, "fit")
+    assert isinstance(data, HiddenSequences)
+    held = data.chains.held
+    assert isinstance(held, HeldLocal)
     start = task.start(data).begin(0, np.random.default_rng(0))
     there = data.chains.expect(start)
-    moved = [pickle.loads(pickle.dumps(load())) for load in data.chains.held._loaders]
-    work = pickle.loads(pickle.dumps(data.chains.held.work))
+    moved = [pickle.loads(pickle.dumps(load())) for load in held._loaders if load is not None]
+    work = pickle.loads(pickle.dumps(held.work))
     again = sum(work.evaluate(shard, start) for shard in moved)
     np.testing.assert_array_equal(again.transitions, there.transitions)
 

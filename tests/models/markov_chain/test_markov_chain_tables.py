@@ -50,8 +50,8 @@ def assert_same(left: sf.MarkovChain, right: sf.MarkovChain) -> None:
     assert left.n_iter_ == right.n_iter_
     assert left.report_.log_likelihood == pytest.approx(right.report_.log_likelihood, rel=1e-12)
     for history in ("aaa", "abc"):
-        rows = [np.asarray(chain.row(list(history)).values) for chain in (left, right)]
-        np.testing.assert_allclose(*rows, rtol=1e-10)
+        row, other = (np.asarray(chain.row(list(history)).values) for chain in (left, right))
+        np.testing.assert_allclose(row, other, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", CHAINS)
