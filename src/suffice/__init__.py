@@ -76,6 +76,9 @@ if TYPE_CHECKING:
     from suffice.models.markov_chain.smoothing import Katz as Katz
     from suffice.models.markov_chain.smoothing import KneserNey as KneserNey
     from suffice.models.mixture import Mixture as Mixture
+    from suffice.sources.sites import Question as Question
+    from suffice.sources.sites import Rounds as Rounds
+    from suffice.sources.sites import Site as Site
     from suffice.statistics import Counts as Counts
     from suffice.statistics import Moments as Moments
     from suffice.statistics import MomentsBy as MomentsBy
@@ -144,6 +147,10 @@ _EXPORTS: dict[str, str] = {
     "Sums": "suffice.statistics",
     "Variable": "suffice.domain",
     "summarize": "suffice.fitting.summarizing",
+    # sites that share no rows
+    "Question": "suffice.sources.sites",
+    "Rounds": "suffice.sources.sites",
+    "Site": "suffice.sources.sites",
     # results and files
     "Certificate": "suffice.fitting.report",
     "Report": "suffice.fitting.report",

@@ -128,8 +128,9 @@ class Source(ABC):
     unordered: str = ""
     #: Whether the rows can be read only once.
     one_pass = False
-    #: Where the rows are: in the memory of this process, where it reads them again and again, or on other machines.
-    residence: ClassVar[Literal["memory", "read", "elsewhere"]] = "read"
+    #: Where the rows are: in the memory of this process, where it reads them again and again, on other machines, or at
+    #: sites that do not let them go.
+    residence: ClassVar[Literal["memory", "read", "elsewhere", "sites"]] = "read"
 
     def __init__(self, columns: Iterable[Hashable]) -> None:
         """Keep the names; they must differ."""

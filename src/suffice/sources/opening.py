@@ -78,6 +78,10 @@ def _open(data: object, names: tuple[Hashable, ...] | None) -> Source:
         return _open_files([data])
     if isinstance(data, np.ndarray):
         return matrix_source(data, names)
+    sites = sys.modules.get("suffice.sources.sites")
+    if sites is not None and isinstance(data, sites.Rounds):
+        opened: Source = sites.SitesSource(data)
+        return opened
     if isinstance(data, Mapping):
         return columns_source({name: any_column(name, values) for name, values in data.items()})
     for library, opener in _LIBRARIES.items():

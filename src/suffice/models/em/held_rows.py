@@ -285,6 +285,8 @@ def hold_rows(
     work = KeepRows(names, domain)
     held = source.hold(work, settled, memory_limit=memory_limit, threads=threads, progress=progress)
     rows = HeldRows(names, domain, held)
+    if source.residence == "sites":
+        return rows
     most = FEW_NUMBERS // max(len(names), 1)
     if source.residence == "elsewhere":
         most = min(most, settled.rows // EQUAL_ROWS)

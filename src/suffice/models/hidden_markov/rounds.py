@@ -214,6 +214,11 @@ class KeyedSequences:
     keys: list[Hashable]
     most: int
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether there are any."""
+        return bool(self.sequences.n_steps)
+
     def __add__(self, other: KeyedSequences) -> KeyedSequences:
         """The first of both."""
         together, keys = in_order([self, other])

@@ -106,17 +106,22 @@ class HiddenMarkovTask:
         closed = unlabelled == 0 and not chains.sum(None, by=open_steps)
         if not closed and unlabelled == 0:
             emission = table.emission(len(states), known, hidden=True)
-        sample = chains.first(SAMPLE, labelled=unlabelled < settled.rows)
+        sample = chains.first(0 if self._given_whole() else SAMPLE, labelled=unlabelled < settled.rows)
         passes = table.source.passes
         data = HiddenSequences(chains, sample, emission, states, list(table.columns), passes)
         return replace(self._counted(data), passes=passes, notes=chains.notes) if closed else data
+
+    def _given_whole(self) -> bool:
+        """Whether all start values are given and there is no other run: then no sequences are looked at for a start."""
+        given = (self.options[name] is not None for name in ("initial", "transitions", "emissions"))
+        return self.options["n_init"] == 1 and all(given)
 
     def _compared_there(self, table: SequenceTable, known: HiddenMarkovFitted) -> HiddenSequences | None:
         chains = table.read_as(known.emission, known.states)
         if chains is None:
             return None
         check_possible(np.array([chains.sum(known.parameters, by=log_likelihood)]))
-        return HiddenSequences(chains, chains.first(1), known.emission, known.states, known.columns)
+        return HiddenSequences(chains, chains.first(0), known.emission, known.states, known.columns)
 
     def log_likelihood(self, given: Inputs, known: HiddenMarkovFitted) -> tuple[float, float] | None:
         """Of the sequences of a table that stay where they are, with the number of steps; None for other sequences."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class _Batches:
     """
 
     parts: tuple[tuple[Domain, NDArray[np.uint8], Floats], ...]
+
+    holds_rows: ClassVar[bool] = True
 
     def __add__(self, other: _Batches) -> _Batches:
         return _Batches(self.parts + other.parts)

@@ -1,0 +1,278 @@
+"""Sites that share no rows: fits equal those of all rows, nothing but sums is released, errors name the site."""
+
+import os
+import pickle
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import suffice as sf
+
+RNG = np.random.default_rng(3)
+ROWS = 600
+
+
+def regression_rows() -> pd.DataFrame:
+    frame = pd.DataFrame({"group": RNG.choice(list("abc"), ROWS), "dose": RNG.normal(size=ROWS)})
+    rate = np.exp(0.3 + 0.5 * frame.dose + (frame.group == "b"))
+    return frame.assign(
+        cured=(RNG.random(ROWS) < rate / (1 + rate)).astype(int),
+        visits=np.minimum(RNG.poisson(rate), 4),
+        score=frame.dose * 2 + RNG.normal(size=ROWS),
+    )
+
+
+def rows_with_missing_values() -> pd.DataFrame:
+    frame = pd.DataFrame({"a": RNG.choice(list("xyz"), ROWS)})
+    frame["b"] = np.where(RNG.random(ROWS) < 0.7, frame.a, "x")
+    frame["c"] = np.where(RNG.random(ROWS) < 0.6, frame.b, "z")
+    return frame.mask(RNG.random(frame.shape) < 0.1)
+
+
+REGRESSION, MISSING = regression_rows(), rows_with_missing_values()
+STEPS = pd.DataFrame(
+    {
+        "patient": np.repeat(np.arange(ROWS // 12), 12),
+        "symbol": RNG.choice(list("pqr"), ROWS),
+        "level": RNG.normal(size=ROWS) + np.repeat(RNG.integers(0, 2, ROWS // 6), 6) * 4,
+    }
+)
+
+
+def sites(frame: pd.DataFrame, count: int, **options: object) -> sf.Rounds:
+    """The rows in parts, of whole patients."""
+    bounds = [0, *(12 * (ROWS * (part + 1) // (12 * count) + 3 * (part + 1 < count)) for part in range(count))]
+    parts = [frame[start:end].reset_index(drop=True) for start, end in pairwise(bounds)]
+    assert sum(map(len, parts)) == len(frame)
+    return sf.Rounds([sf.Site(part, name=f"site-{number}", **options) for number, part in enumerate(parts)])
+
+
+def numbers_of(value: object) -> list[float]:
+    """All numbers of a record, in order."""
+    if is_dataclass(value):
+        return [number for field in fields(value) for number in numbers_of(getattr(value, field.name))]
+    return [float(value)] if isinstance(value, int | float) else []
+
+
+def assert_same_certificate(mine: sf.Certificate, other: sf.Certificate) -> None:
+    assert mine.exists == other.exists
+    assert mine.exact == other.exact
+    np.testing.assert_allclose(numbers_of(mine), numbers_of(other), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(
+    ("family", "y", "options"),
+    [
+        ("binomial", "cured", {}),
+        ("poisson", "visits", {"solver": "lbfgs"}),
+        ("gaussian", "score", {}),
+        ("ordinal", "visits", {}),
+        ("binomial", "cured", {"prior": sf.Normal(variance=2.0)}),
+    ],
+)
+def test_a_regression_equals_that_of_all_rows(count, family, y, options):
+    columns = ["group", "dose"]
+    here = sf.GLM(family, **options).fit(REGRESSION, y=y, columns=columns)
+    there = sf.GLM(family, **options).fit(sites(REGRESSION, count), y=y, columns=columns)
+    np.testing.assert_allclose(there.coefficients_, here.coefficients_, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(there.standard_errors_, here.standard_errors_, rtol=1e-8)
+    assert there.report_.certificate.exists is here.report_.certificate.exists
+    assert there.report_.certificate.moment_gap < 1e-6
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_em_of_missing_values_equals_that_of_all_rows(count):
+    model = sf.BayesianNetwork([("a", "b"), ("b", "c")])
+    here, there = model.clone().fit(MISSING), model.clone().fit(sites(MISSING, count))
+    assert there.report_.iterations == here.report_.iterations
+    for node in "abc":
+        np.testing.assert_allclose(there.query([node]).values, here.query([node]).values, rtol=1e-10)
+    assert_same_certificate(there.report_.certificate, here.report_.certificate)
+
+
+def test_a_hidden_node_equals_that_of_all_rows():
+    model = sf.BayesianNetwork(
+        {"h": [], "a": ["h"], "b": ["h"], "c": ["h"]}, hidden={"h": 2}, tolerance=1e-3, random_state=1
+    )
+    whole = MISSING.dropna().reset_index(drop=True)
+    here = model.clone().fit(whole)
+    half = len(whole) // 2
+    there = model.clone().fit(
+        sf.Rounds({"n": sf.Site(whole[:half]), "s": sf.Site(whole[half:].reset_index(drop=True))})
+    )
+    assert there.report_.iterations == here.report_.iterations
+    np.testing.assert_allclose(there.query(["a", "b"]).values, here.query(["a", "b"]).values, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(
+    ("emission", "column", "starts"),
+    [
+        ("categorical", "symbol", [[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
+        ("normal", "level", [sf.Normal(mean=0.0, variance=1.0), sf.Normal(mean=3.0, variance=2.0)]),
+    ],
+)
+def test_baum_welch_equals_that_of_all_rows(count, emission, column, starts):
+    start = {"initial": [0.6, 0.4], "transitions": [[0.7, 0.3], [0.2, 0.8]], "emissions": starts}
+    model = sf.HiddenMarkovModel(2, emission, **start, max_iter=8)
+    here = model.clone().fit(STEPS, group="patient", columns=column)
+    there = model.clone().fit(sites(STEPS, count), group="patient", columns=column)
+    assert there.report_.iterations == here.report_.iterations
+    np.testing.assert_allclose(there.transitions_, here.transitions_, rtol=1e-10)
+    np.testing.assert_allclose(there.report_.log_likelihood, here.report_.log_likelihood, rtol=1e-12)
+    np.testing.assert_allclose(there.report_.certificate.slope, here.report_.certificate.slope, rtol=1e-6, atol=1e-10)
+
+
+def test_markov_networks_and_fields_equal_those_of_all_rows():
+    network = sf.MarkovNetwork([("a", "b"), ("b", "c")])
+    here, there = network.clone().fit(MISSING), network.clone().fit(sites(MISSING, 2))
+    assert there.report_.iterations == here.report_.iterations
+    np.testing.assert_allclose(there.query(["a", "b"]).values, here.query(["a", "b"]).values, rtol=1e-10)
+    field = sf.ChainCRF(prior=sf.Normal(variance=1.0), max_iter=200)
+    table = STEPS.assign(label=np.where(STEPS.level > 2, "ill", "well"))[["patient", "symbol", "label"]]
+    here = field.clone().fit(table, "label", group="patient")
+    there = field.clone().fit(sites(table, 2), "label", group="patient")
+    np.testing.assert_allclose(there.report_.log_likelihood, here.report_.log_likelihood, rtol=1e-10)
+
+
+def test_states_of_one_site_alone_are_states_of_the_fit():
+    north, south = pd.DataFrame({"x": list("aab")}), pd.DataFrame({"x": list("ccb")})
+    model = sf.BayesianNetwork({"x": []}).fit(sf.Rounds([sf.Site(north), sf.Site(south)]))
+    assert {state: model.query(["x"]).at(x=state) for state in "abc"} == pytest.approx(
+        {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}
+    )
+
+
+def test_weights_are_named():
+    weighted = REGRESSION.assign(times=RNG.integers(1, 4, ROWS))
+    options = {"y": "cured", "columns": ["dose"], "sample_weight": "times"}
+    here = sf.GLM("binomial").fit(weighted, **options)
+    there = sf.GLM("binomial").fit(sites(weighted, 2), **options)
+    np.testing.assert_allclose(there.coefficients_, here.coefficients_, rtol=1e-10)
+    with pytest.raises(sf.OptionError, match="name"):
+        sf.BayesianNetwork({"group": []}).fit(sites(weighted, 2), sample_weight=np.ones(ROWS))
+
+
+# -- what travels ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_released_does_not_grow_with_the_rows():
+    sizes = []
+    for repeats in (1, 8):
+        many = pd.concat([MISSING] * repeats, ignore_index=True)
+        site, released = sf.Site(many), []
+
+        def asked(question, site=site, released=released):
+            answer = pickle.loads(pickle.dumps(site.answer(pickle.loads(pickle.dumps(question)))))
+            released.append(len(pickle.dumps(answer)))
+            return answer
+
+        sf.BayesianNetwork([("a", "b"), ("b", "c")], max_iter=3, tolerance=1e-3).fit(sf.Rounds({"all": asked}))
+        sizes.append(max(released))
+    assert sizes[1] <= sizes[0] + 64
+
+
+def test_rows_are_not_released():
+    with pytest.raises(sf.DataError, match=r"holds rows.*initial=.*site 'site-0'"):
+        sf.HiddenMarkovModel(2, "categorical").fit(sites(STEPS, 2), group="patient", columns="symbol")
+    with pytest.raises(sf.DataError, match=r"holds rows.*site 'site-0'"):
+        sf.summarize(sf.Patterns(("a", "b")), sites(MISSING, 2))
+    free = sites(STEPS, 2, allow_rows=True)
+    assert sf.HiddenMarkovModel(2, "categorical", tolerance=1e-2).fit(free, group="patient", columns="symbol").report_
+    with pytest.raises(sf.OptionError, match="stay at their sites"):
+        sf.GLM("binomial").fit(REGRESSION, y="cured", columns=["dose"]).predict(sites(REGRESSION, 2))
+
+
+def double(batch):
+    """A question of someone else's."""
+    return batch.rows * 2
+
+
+def test_questions_of_others_are_refused():
+    site = sf.Site(MISSING)
+    with pytest.raises(sf.OptionError, match=r"double; a site answers questions of suffice alone"):
+        site.answer(sf.Question(None, None, double))
+    with pytest.raises(sf.OptionError, match=r"posix\.system|nt\.system"):
+        site.answer(sf.Question(None, None, os.system, "true"))
+    with pytest.raises(sf.OptionError, match="asked str"):
+        site.answer("rows, please")
+
+
+# -- the least count ---------------------------------------------------------------------------------------------------
+
+
+def test_rare_cells_are_not_released():
+    frame = pd.DataFrame({"a": ["x"] * 50 + ["y"] * 50, "b": ["u"] * 50 + ["v"] * 48 + ["u"] * 2})
+    network = sf.BayesianNetwork([("a", "b")])
+    assert network.fit(sf.Rounds([sf.Site(frame, minimum_count=2)])).report_.rows == 100
+    with pytest.raises(sf.DataError, match=r"1 of the 3 cells in use of .*minimum_count=3") as caught:
+        network.fit(sf.Rounds({"north": sf.Site(frame, minimum_count=3)}))
+    assert "'north'" in str(caught.value)
+    assert "'u'" not in str(caught.value)
+
+
+def test_weights_do_not_make_rare_cells_common():
+    frame = pd.DataFrame({"a": ["x"] * 50 + ["y"] * 2, "w": [1.0] * 50 + [1000.0] * 2})
+    site = sf.Site(frame, minimum_count=3)
+    with pytest.raises(sf.DataError, match="minimum_count=3"):
+        sf.BayesianNetwork({"a": []}).fit(sf.Rounds([site]), sample_weight="w")
+
+
+@pytest.mark.parametrize("rare", ["state", "missing"])
+def test_rare_states_are_not_released_in_rounds(rare):
+    frame = MISSING.dropna().reset_index(drop=True)
+    frame.loc[:39, "a"] = None
+    frame.loc[40:41, "b"] = "odd" if rare == "state" else None
+    rounds = sf.Rounds([sf.Site(frame, minimum_count=5)])
+    with pytest.raises(sf.DataError, match=r"1 of the \d cells in use of 'b' have fewer rows than minimum_count=5"):
+        sf.BayesianNetwork([("a", "b")]).fit(rounds)
+
+
+def test_few_rows_are_not_released_as_sums():
+    small, options = REGRESSION[:8], {"y": "score", "columns": ["dose"]}
+    assert sf.GLM("gaussian").fit(sf.Rounds([sf.Site(small, minimum_count=8)]), **options).coefficients_.shape == (1,)
+    with pytest.raises(sf.DataError, match="fewer rows than minimum_count=9"):
+        sf.GLM("gaussian").fit(sf.Rounds([sf.Site(small, minimum_count=9)]), **options)
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_error_names_the_site():
+    bad = REGRESSION.copy()
+    bad.loc[590, "dose"] = np.nan
+    with pytest.raises(sf.MissingValueError, match=r"'dose'.*site 'site-2'"):
+        sf.GLM("binomial").fit(sites(bad, 3), y="cured", columns=["dose"])
+
+    def broken(question):
+        raise ConnectionError("no answer")
+
+    with pytest.raises(ConnectionError) as caught:
+        sf.GLM("binomial").fit(sf.Rounds({"north": sf.Site(bad), "south": broken}), y="cured", columns=["dose"])
+    assert "south" in caught.value.__notes__[0]
+
+
+def test_sites_must_have_the_same_columns():
+    with pytest.raises(sf.DataError, match=r"do not both have 'w'.*columns="):
+        sf.Rounds([sf.Site({"x": ["a"]}), sf.Site({"x": ["a"], "w": [1]})]).columns  # noqa: B018
+    assert sf.Rounds([sf.Site({"x": ["a"]}), sf.Site({"x": ["a"], "w": [1]}, columns=["x"])]).columns == ["x"]
+
+
+def test_sites_are_sites():
+    with pytest.raises(sf.OptionError, match="no sites"):
+        sf.Rounds([])
+    with pytest.raises(sf.OptionError, match=r"DataFrame; expected sf\.Site"):
+        sf.Rounds([MISSING])
+    with pytest.raises(sf.OptionError, match="names of their own"):
+        sf.Rounds([sf.Site(MISSING, name="a"), sf.Site(MISSING, name="a")])
+    with pytest.raises(sf.OptionError, match="not both"):
+        sf.Site(MISSING, minimum_count=3, allow_rows=True)
+    with pytest.raises(sf.OptionError, match="minimum_count"):
+        sf.Site(MISSING, minimum_count=0)
+    with pytest.raises(sf.DataError, match="only once"):
+        sf.Site(iter([MISSING]))
