@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,6 +60,17 @@ def naming(note: str) -> Iterator[None]:
         if note:
             error.add_note(f"Read from {note}.")
         raise
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Several answers, each added to its like."""
+
+    parts: tuple[Any, ...]
+
+    def __add__(self, other: Answers) -> Answers:
+        """Of both sets of rows."""
+        return Answers(tuple(mine + theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
 
 
 def add_answers(answers: Iterable[Any]) -> Any:

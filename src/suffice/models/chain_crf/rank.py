@@ -22,7 +22,8 @@ from suffice.array_types import Floats, Ints
 from suffice.models.chain_crf.layout import ChainLayout
 from suffice.models.chain_crf.rounds import ChainRounds, ChainShard
 from suffice.models.conditional_field.rank import MOST, SPARE, FeatureRank, numerical_rank, rank_of_draws, sketched
-from suffice.models.conditional_field.shards import PartOfVector, ShardSums
+from suffice.models.conditional_field.shards import PartOfVector
+from suffice.sources.reduction import Answers
 
 
 def chain_rank(rounds: ChainRounds) -> FeatureRank:
@@ -46,7 +47,7 @@ def _rank(rounds: ChainRounds) -> int | None:
     features = np.flatnonzero(np.diff(layout.packing.pointers))
     if len(features) + 2 * len(layout.conditioned) + 4 > MOST:
         return None
-    answer: ShardSums = rounds.held.sum(None, StepColumns(layout, features, alone=rounds.held.shards == 1))
+    answer: Answers = rounds.held.sum(None, StepColumns(layout, features, alone=rounds.held.shards == 1))
     columns, pairs = answer.parts
     size = layout.size
     if len(layout.packing.labels) == len(features) * size and layout.free.all():
@@ -67,7 +68,7 @@ class StepColumns:
     features: Ints
     alone: bool
 
-    def __call__(self, shard: ChainShard, _: object) -> ShardSums:
+    def __call__(self, shard: ChainShard, _: object) -> Answers:
         """Those of one shard."""
         from scipy import sparse
 
@@ -83,7 +84,7 @@ class StepColumns:
         ones = sparse.csr_array((1.0 - first)[:, None])
         seed = None if self.alone else shard.seed
         columns = sketched(sparse.hstack([whole[:, self.features], into, onward, sides], format="csr"), seed)
-        return ShardSums((columns, sketched(sparse.hstack([into, ones], format="csr"), seed)))
+        return Answers((columns, sketched(sparse.hstack([into, ones], format="csr"), seed)))
 
 
 def _rank_by_distributions(layout: ChainLayout, features: Ints, columns: Floats, pairs: Floats) -> int:

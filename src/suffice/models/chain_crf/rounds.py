@@ -23,9 +23,9 @@ from suffice.models.conditional_field.shards import (
     LabelSeparation,
     LargestOfShards,
     PartOfVector,
-    ShardSums,
 )
 from suffice.sources.held import Held
+from suffice.sources.reduction import Answers
 from suffice.sources.sequences import Sequences
 
 #: Sequences whose steps have sparse features.
@@ -106,11 +106,11 @@ class PlacedWeights:
         return under, under.even if self.evenly else under.block, under.own(self.vector)
 
 
-def expected(shard: ChainShard, given: PlacedWeights) -> ShardSums:
+def expected(shard: ChainShard, given: PlacedWeights) -> Answers:
     """The log partition of all sequences, and their expected features, weighted and summed."""
     under, block, weights = given.block(shard)
     log_partition, features = block.expected(weights)
-    return ShardSums((float(block.shares @ log_partition), under.answer(features)))
+    return Answers((float(block.shares @ log_partition), under.answer(features)))
 
 
 def observed(shard: ChainShard, given: PlacedWeights) -> PartOfVector:
@@ -147,7 +147,7 @@ def _extremes(block: SequenceBlock, codes: Ints, x: Floats) -> tuple[Floats, Flo
 
 
 def feature_ends(shard: ChainShard, width: int) -> PartOfVector:
-    """ShardSums (width, 2) of the negative and of the positive values of every column."""
+    """Sums (width, 2) of the negative and of the positive values of every column."""
     matrix = shard.examples.values
     sums = [
         np.bincount(matrix.indices, part, matrix.columns).astype(np.float64)
@@ -180,7 +180,7 @@ def digest(shard: ChainShard, _: object) -> tuple[str, ...]:
 class LabelledChainWork:
     """What shards of labelled sequences do in each round; `prepare` is that of the data."""
 
-    def evaluate(self, shard: ChainShard, given: PlacedWeights) -> ShardSums:
+    def evaluate(self, shard: ChainShard, given: PlacedWeights) -> Answers:
         """The log partition of all sequences, and their expected features."""
         return expected(shard, given)
 

@@ -22,8 +22,9 @@ from suffice.models.chain_crf.features import FeatureSpace
 from suffice.models.chain_crf.rounds import ChainShard, FeatureSequences, LabelledChainWork
 from suffice.models.chain_crf.structure import SeenLabels
 from suffice.models.conditional_field.labels import LARGEST, too_large
-from suffice.models.conditional_field.shards import PartOfVector, ShardSums
+from suffice.models.conditional_field.shards import PartOfVector
 from suffice.sources.base import Batch
+from suffice.sources.reduction import Answers
 from suffice.sources.sequences import Sequences
 
 #: Columns of the design of each entry, -1 for none, and the values of the entries.
@@ -257,11 +258,11 @@ def _weights(weights: Floats, offsets: Ints) -> Floats:
     return own
 
 
-def seen_labels(shard: ChainShard, shape: tuple[int, int]) -> ShardSums:
+def seen_labels(shard: ChainShard, shape: tuple[int, int]) -> Answers:
     """What a shard shows of the weights there may be, and the weight of the steps that have each feature (width,)."""
     width, size = shape
     examples = replace(shard.examples, values=shard.everywhere(width).values)
     seen = SeenLabels.of(examples.values, shard.codes, examples.offsets, size)
     steps = np.repeat(shard.weights, examples.lengths)[shard.examples.values.row_of_entry]
     counts = np.bincount(shard.examples.values.indices, steps, shard.examples.values.columns).astype(np.float64)
-    return ShardSums((seen, PartOfVector(width, counts, shard.own)))
+    return Answers((seen, PartOfVector(width, counts, shard.own)))

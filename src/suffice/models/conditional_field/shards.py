@@ -57,17 +57,6 @@ class PartOfVector:
 
 
 @dataclass(frozen=True, eq=False)
-class ShardSums:
-    """Several answers of a shard; each adds up by itself."""
-
-    parts: tuple[Any, ...]
-
-    def __add__(self, other: ShardSums) -> ShardSums:
-        """Part by part."""
-        return ShardSums(tuple(one + another for one, another in zip(self.parts, other.parts, strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
 class LargestOfShards:
     """Numbers of which the largest of all shards count."""
 

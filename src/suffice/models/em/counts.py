@@ -13,8 +13,8 @@ from suffice.array_types import Floats
 from suffice.engines.junction_tree import JunctionTree, TreePlan
 from suffice.engines.rows import EvidenceRows
 from suffice.graphs.nodes import Node
-from suffice.models.em.held_rows import JointAnswers
 from suffice.models.em.rows import ObservedRows, code_matrix
+from suffice.sources.reduction import Answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class TreeCounts:
         """By the identity of plan and rows, which are held as long as this is."""
         return {}
 
-    def __call__(self, rows: ObservedRows, tree: JunctionTree) -> JointAnswers:
+    def __call__(self, rows: ObservedRows, tree: JunctionTree) -> Answers:
         """Sum of the log masses that agree with the rows, and the expected counts of all scopes of the tree."""
         key = id(tree.plan), id(rows)
         counts = self._kept.get(key)
@@ -46,7 +46,7 @@ class TreeCounts:
             if self.keep:
                 self._kept[key] = counts
         mass, tables = counts(tree)
-        return JointAnswers((mass, *tables))
+        return Answers((mass, *tables))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from suffice.fitting.summaries import SummaryData
 from suffice.models.em.rows import ObservedRows, compact_rows, has_missing
 from suffice.sources.base import Batch, Progress, Source
 from suffice.sources.held import Held, HeldHere, Settled
-from suffice.sources.reduction import add_answers
+from suffice.sources.reduction import Answers, add_answers
 from suffice.sources.tally import tally
 from suffice.statistics import Patterns, Statistic, Summary
 
@@ -68,17 +68,6 @@ class KeepRows:
         """The answer of a shard to a question with its parameters."""
         question, values = parameters
         return add_answers(question(rows, values) for rows in blocks)
-
-
-@dataclass(frozen=True)
-class JointAnswers:
-    """Several answers, each added to its like."""
-
-    parts: tuple[Any, ...]
-
-    def __add__(self, other: JointAnswers) -> JointAnswers:
-        """Of both sets of rows."""
-        return JointAnswers(tuple(mine + theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +155,7 @@ class HeldRows:
 
     @property
     def squares(self) -> dict[Hashable, float]:
-        """JointAnswers of the squares of each real variable, weighted."""
+        """Sums of the squares of each real variable, weighted."""
         real = self.domain.numbers
         with np.errstate(over="ignore"):
             return dict(zip(real, self.ask(_Squares(real), [0.0] * len(real)).parts, strict=True)) if real else {}
@@ -232,11 +221,11 @@ class RowScores:
     question: Question
     parameters: Any
 
-    def __call__(self, batch: Batch) -> JointAnswers:
+    def __call__(self, batch: Batch) -> Answers:
         """Log-likelihood, rows and weight of a batch."""
         blocks = self.work.prepare(batch)
         score = self.work.evaluate(blocks, (self.question, self.parameters))
-        return JointAnswers((score, batch.rows, sum(float(rows.weights.sum()) for rows in blocks)))
+        return Answers((score, batch.rows, sum(float(rows.weights.sum()) for rows in blocks)))
 
 
 def score_rows(source: Source, domain: Domain, question: Question, parameters: Any) -> ScoredData:
@@ -347,23 +336,23 @@ class _Totals:
 
     names: tuple[Hashable, ...]
 
-    def __call__(self, rows: ObservedRows, _: None) -> JointAnswers:
+    def __call__(self, rows: ObservedRows, _: None) -> Answers:
         parts: list[float] = []
         for name in self.names:
             weights, values = _seen(rows, name)
             parts += [float(weights.sum()), float(weights @ values)]
-        return JointAnswers(tuple(parts))
+        return Answers(tuple(parts))
 
 
 @dataclass(frozen=True)
 class _Squares:
-    """JointAnswers of the squares about some means."""
+    """Sums of the squares about some means."""
 
     names: tuple[Hashable, ...]
 
-    def __call__(self, rows: ObservedRows, means: Sequence[float]) -> JointAnswers:
+    def __call__(self, rows: ObservedRows, means: Sequence[float]) -> Answers:
         pairs = [(*_seen(rows, name), mean) for name, mean in zip(self.names, means, strict=True)]
-        return JointAnswers(tuple(float(weights @ (values - mean) ** 2) for weights, values, mean in pairs))
+        return Answers(tuple(float(weights @ (values - mean) ** 2) for weights, values, mean in pairs))
 
 
 def _seen(rows: ObservedRows, name: Hashable) -> tuple[Floats, Floats]:

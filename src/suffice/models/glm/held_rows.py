@@ -12,6 +12,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock, reduce_rows
 from suffice.sources.held import Held, HeldHere
+from suffice.sources.reduction import Answers
 
 Answer = TypeVar("Answer")
 #: What questions see of a block.
@@ -75,17 +76,6 @@ class BlockWork:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """Answers to several questions, each of which adds up."""
-
-    values: tuple[Any, ...]
-
-    def __add__(self, other: Answers) -> Answers:
-        """Both sets of rows."""
-        return Answers(tuple(mine + theirs for mine, theirs in zip(self.values, other.values, strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
 class Together:
     """Several questions in one round."""
 
@@ -145,7 +135,7 @@ class RegressionRows:
             alone: Answer = self.held.sum(self.asked(question))
             return alone
         together = Together((self.asked(question), *waiting.values()))
-        answer, *others = self.held.sum(together).values
+        answer, *others = self.held.sum(together).parts
         self._known.update(zip(waiting, others, strict=True))
         first: Answer = answer
         return first
@@ -186,4 +176,4 @@ class RegressionRows:
 
     def reduce_all(self, *questions: Callable[[RowBlock], Any]) -> tuple[Any, ...]:
         """The answers to several questions, in one round."""
-        return self.reduce(Together(questions)).values
+        return self.reduce(Together(questions)).parts

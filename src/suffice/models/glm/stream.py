@@ -18,12 +18,13 @@ from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, DesignRows, pooled_codes
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
-from suffice.models.glm.held_rows import GATHERED, Answers, BlockWork, PreparedRows, RegressionRows, RowFigures
+from suffice.models.glm.held_rows import GATHERED, BlockWork, PreparedRows, RegressionRows, RowFigures
 from suffice.models.glm.input import Coding, all_numbers, factor_of, offset_of
 from suffice.models.glm.problem import sums_of_response
 from suffice.models.glm.response import check_finite
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import HeldHere, HeldLocal, Settled
+from suffice.sources.reduction import Answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +268,7 @@ def hold_rows(
     domain = Domain([*(Variable(name, "real") for name in dict.fromkeys(numbers)), *states.values()])
     held = source.hold(work, Settled(domain, source.rows or 0, 0.0), memory_limit=memory_limit)
     family = work.family if isinstance(work.family, Family) else None
-    figures, sums = held.sum(None, by=partial(opening_of, family=family)).values
+    figures, sums = held.sum(None, by=partial(opening_of, family=family)).parts
     if isinstance(held, HeldLocal) and figures.live * (design.size + 1) <= GATHERED:
         gathered: RowBlocks = held.sum(None, by=blocks_of)
         held.close()

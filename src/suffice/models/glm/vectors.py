@@ -24,7 +24,7 @@ from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
-from suffice.models.glm.held_rows import Answers, RegressionRows
+from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.links import Identity
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rank import ColumnRank, checked_sums, column_rank
@@ -34,6 +34,7 @@ from suffice.models.glm.solve import refuse_response
 from suffice.models.glm.squares import solve_squares
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING
+from suffice.sources.reduction import Answers
 
 #: Rounds of coefficients and covariance, each given the other.
 ROUNDS = 500
@@ -294,7 +295,7 @@ class VectorProducts:
         curvatures = [RegressionProblem(one, design.layout, distribution).curvature(zero) for one in self.columns]
         self.information: Information = curvatures[0][2]
         self.cross = np.stack([gradient for _, gradient, _ in curvatures], axis=1)
-        self.squares, self.weight = rows.reduce(_squares).values
+        self.squares, self.weight = rows.reduce(_squares).parts
 
     def slopes(self, beta: Floats) -> Floats:
         """X'(Y - X beta) (k, m), from the rows themselves: differences of products would lose digits."""

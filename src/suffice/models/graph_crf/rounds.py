@@ -13,12 +13,13 @@ from suffice.array_types import Floats
 from suffice.models.conditional_field.existence import SeparableLabels
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.priors import WeightPenalties
-from suffice.models.conditional_field.shards import LabelledShard, LabelSeparation, LargestOfShards, ShardSums
+from suffice.models.conditional_field.shards import LabelledShard, LabelSeparation, LargestOfShards
 from suffice.models.graph_crf.existence import SeparableGraphs
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import WORDS, Engine, GraphObjective
 from suffice.models.graph_crf.structure import CliqueStructure
 from suffice.sources.held import Held
+from suffice.sources.reduction import Answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +54,10 @@ class CliqueWeights:
         return SeparableGraphs(self.structure, shard.examples, shard.codes, self.engine)
 
 
-def census(shard: GraphShard, given: CliqueWeights) -> ShardSums:
+def census(shard: GraphShard, given: CliqueWeights) -> Answers:
     """Features of the labels given where the likelihood is exact, and of all; how many graphs are too wide for it."""
     objective = shard.under(given)
-    return ShardSums((objective.features, objective.observed(), len(objective.routes.wide)))
+    return Answers((objective.features, objective.observed(), len(objective.routes.wide)))
 
 
 def variance(shard: GraphShard, given: CliqueWeights) -> Floats:
@@ -69,10 +70,10 @@ def separated(shard: GraphShard, given: CliqueWeights) -> LabelSeparation:
     return given.separable(shard).separation(given.vector)
 
 
-def even_features(shard: GraphShard, given: CliqueWeights) -> ShardSums:
+def even_features(shard: GraphShard, given: CliqueWeights) -> Answers:
     """Where every graph counts once: features of the labels given, their ends over all labels, the slope at 0."""
     labels = given.separable(shard)
-    return ShardSums((labels.observed, *labels.ends(), labels.first_slope()))
+    return Answers((labels.observed, *labels.ends(), labels.first_slope()))
 
 
 def reach(shard: GraphShard, given: CliqueWeights) -> LargestOfShards:
@@ -121,9 +122,9 @@ def entries(shard: GraphShard, _: object) -> int:
 class GraphWork:
     """What shards of labelled graphs do in each round; `prepare` is that of the data."""
 
-    def evaluate(self, shard: GraphShard, given: CliqueWeights) -> ShardSums:
+    def evaluate(self, shard: GraphShard, given: CliqueWeights) -> Answers:
         """The log-likelihood and its slope (k,)."""
-        return ShardSums(shard.under(given).evaluate(given.vector))
+        return Answers(shard.under(given).evaluate(given.vector))
 
 
 @dataclass(frozen=True)

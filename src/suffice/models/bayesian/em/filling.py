@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.models.em.held_rows import HeldRows, JointAnswers, uniforms
+from suffice.models.em.held_rows import HeldRows, uniforms
 from suffice.models.em.rows import ObservedRows
+from suffice.sources.reduction import Answers
 
 #: Rounds in which clusters move to the mean of their rows.
 ROUNDS = 10
@@ -88,10 +89,10 @@ class Projection:
         noise = np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
         return np.asarray((self.scores(rows) @ np.array(self.weights) + 0.1 * noise - self.centre) / self.spread)
 
-    def moments(self, rows: ObservedRows, _: None) -> JointAnswers:
-        """JointAnswers over the rows of the numbers, and of their squares."""
+    def moments(self, rows: ObservedRows, _: None) -> Answers:
+        """Sums over the rows of the numbers, and of their squares."""
         numbers = self(rows)
-        return JointAnswers((float(rows.weights @ numbers), float(rows.weights @ numbers**2)))
+        return Answers((float(rows.weights @ numbers), float(rows.weights @ numbers**2)))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -187,8 +188,8 @@ class Clusters:
         centres = self.centres
         return (self.scores(rows) @ centres.T - 0.5 * (centres**2).sum(axis=1)).argmax(axis=1).astype(np.int32)
 
-    def totals(self, rows: ObservedRows, _: None) -> JointAnswers:
+    def totals(self, rows: ObservedRows, _: None) -> Answers:
         """Weight (card,) and sums of scores (card, p) of the rows of each cluster."""
         label, card, scores = self(rows), len(self.centres), self.scores(rows)
         sums = [np.bincount(label, rows.weights * column, card) for column in scores.T]
-        return JointAnswers((np.bincount(label, rows.weights, card), np.stack(sums, axis=1)))
+        return Answers((np.bincount(label, rows.weights, card), np.stack(sums, axis=1)))

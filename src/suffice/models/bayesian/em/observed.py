@@ -22,8 +22,9 @@ from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussian
 from suffice.models.bayesian.nodes.table import MOST_CELLS, TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
 from suffice.models.bayesian.queries.evidence_reduction import placeholder
-from suffice.models.em.held_rows import HeldRows, JointAnswers, missing
+from suffice.models.em.held_rows import HeldRows, missing
 from suffice.models.em.rows import ObservedRows, batch_of
+from suffice.sources.reduction import Answers
 from suffice.sources.tally import tally
 from suffice.statistics import CompleteRows, Statistic, Summary
 
@@ -127,10 +128,10 @@ def difference(rows: HeldRows, nodes: Mapping[Hashable, Any], others: Mapping[Ha
     return sum(logs) + float(sum(nodes[name].log_prior() for name in others))
 
 
-def _log_ratios(rows: ObservedRows, pairs: Mapping[Hashable, tuple[Any, Any]]) -> JointAnswers:
-    """JointAnswers over the rows of the logarithms of what one node makes more probable than another."""
+def _log_ratios(rows: ObservedRows, pairs: Mapping[Hashable, tuple[Any, Any]]) -> Answers:
+    """Sums over the rows of the logarithms of what one node makes more probable than another."""
     logs = (node.log_prob(rows.columns) - other.log_prob(rows.columns) for node, other in pairs.values())
-    return JointAnswers(tuple(float(rows.weights @ log) for log in logs))
+    return Answers(tuple(float(rows.weights @ log) for log in logs))
 
 
 def never_shown(rows: HeldRows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
@@ -152,9 +153,9 @@ def never_shown(rows: HeldRows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...
     return tuple(directions)
 
 
-def _state_weights(rows: ObservedRows, cards: Mapping[Hashable, int]) -> JointAnswers:
+def _state_weights(rows: ObservedRows, cards: Mapping[Hashable, int]) -> Answers:
     """The weight of each state of variables that all rows show."""
-    return JointAnswers(tuple(np.bincount(rows.columns[n], rows.weights, minlength=card) for n, card in cards.items()))
+    return Answers(tuple(np.bincount(rows.columns[n], rows.weights, minlength=card) for n, card in cards.items()))
 
 
 def never_in_leaves(rows: HeldRows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
@@ -181,14 +182,14 @@ class _LeafStatistics:
 
     families: tuple[tuple[Domain, tuple[Statistic, ...]], ...]
 
-    def __call__(self, rows: ObservedRows, _: None) -> JointAnswers:
+    def __call__(self, rows: ObservedRows, _: None) -> Answers:
         parts: list[Any] = []
         for family, asked in self.families:
             shows = ~missing(rows.columns[family.names[-1]])
             some = replace(rows, columns={n: rows.columns[n][shows] for n in family.names}, weights=rows.weights[shows])
             gone = [missing(some.columns[name]) for name in family.names]
             parts += [int(np.logical_or.reduce(gone).sum()), _FamilyStatistics(family, asked)(some, None)]
-        return JointAnswers(tuple(parts))
+        return Answers(tuple(parts))
 
 
 def keeps_inside(nodes: Iterable[Any]) -> bool:
@@ -216,6 +217,6 @@ def refuse_impossible(rows: HeldRows, fixed: Mapping[Hashable, Any]) -> None:
         )
 
 
-def _impossible(rows: ObservedRows, fixed: Mapping[Hashable, Any]) -> JointAnswers:
+def _impossible(rows: ObservedRows, fixed: Mapping[Hashable, Any]) -> Answers:
     """How many rows are impossible under each node."""
-    return JointAnswers(tuple(int(np.isneginf(node.log_prob(rows.columns)).sum()) for node in fixed.values()))
+    return Answers(tuple(int(np.isneginf(node.log_prob(rows.columns)).sum()) for node in fixed.values()))

@@ -12,12 +12,13 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.engines.junction_tree import JunctionTree
-from suffice.models.em.held_rows import HeldRows, JointAnswers
+from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.rows import ObservedRows, code_matrix
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.penalties import Penalty
+from suffice.sources.reduction import Answers
 
 #: Rows that are solved at a time.
 BLOCK = 2048
@@ -29,7 +30,7 @@ class _JudgedCounts:
 
     scopes: tuple[tuple[Hashable, ...], ...]
 
-    def __call__(self, rows: ObservedRows, tree: JunctionTree) -> JointAnswers:
+    def __call__(self, rows: ObservedRows, tree: JunctionTree) -> Answers:
         names, codes = code_matrix(rows)
         mass, totals = 0.0, [np.zeros(tree.plan.space.shape(scope)) for scope in self.scopes]
         for start in range(0, len(codes), BLOCK):
@@ -38,7 +39,7 @@ class _JudgedCounts:
             mass += float(rows.weights[some] @ answer.log_partition)
             for scope, total in zip(self.scopes, totals, strict=True):
                 total += np.tensordot(rows.weights[some], answer.marginals[scope], 1)
-        return JointAnswers((mass, *totals))
+        return Answers((mass, *totals))
 
 
 def row_scores(rows: ObservedRows, parameters: tuple[JunctionTree, float]) -> float:
