@@ -77,7 +77,8 @@ def test_approximate_markov_networks(solver: str, form: Any, tmp_path: Path) -> 
     streamed, here = law_of(solver, form(frame, tmp_path)), law_of(solver, frame)
     assert streamed.statistics_.domain["v5"].states == ("a", "b", "c")
     assert streamed.statistics_ == here.statistics_
-    np.testing.assert_allclose(streamed.weights_, here.weights_, rtol=0.0, atol=1e-12)
+    # Shards add up in another order than rows, which shows in the last digits of a weight that runs to infinity.
+    np.testing.assert_allclose(streamed.weights_, here.weights_, rtol=1e-14, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:.*no maximum:suffice.ConvergenceWarning")

@@ -19,6 +19,7 @@ from suffice.fitting.summaries import SummaryData, SummaryFitted
 from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.hidden import hidden_variables
 from suffice.models.markov.approximate.family import SampledFamily
+from suffice.models.markov.approximate.held_sample import HeldSample
 from suffice.models.markov.approximate.options import APPROXIMATE, GibbsSampling, read_sampling
 from suffice.models.markov.approximate.rows import CodedRows
 from suffice.models.markov.family import LogLinearFamily, Masks, limit_masks
@@ -44,14 +45,14 @@ TOLERANCE, EM_TOLERANCE = 1e-10, 1e-7
 class MarkovData(SummaryData):
     """Statistics of rows; what makes margins those of no distribution; and what else the problem needs.
 
-    `conflicts` are sentences on margins that disagree. `sample` are the rows themselves, in memory, for solvers that
-    need more than counts, and `held` those that stay where they are, for EM. `entropy` is that of the observed joint
+    `conflicts` are sentences on margins that disagree. `sample` are the rows themselves, for approximate solvers
+    that need more than counts, and `held` those that EM needs where they stay. `entropy` is that of the observed joint
     states, where they were counted together, and `score` the log-likelihood of rows that were compared as they were
     read.
     """
 
     conflicts: tuple[str, ...] = ()
-    sample: CodedRows | None = None
+    sample: CodedRows | HeldSample | None = None
     entropy: float | None = None
     held: HeldRows | None = None
     score: float | None = None
@@ -111,6 +112,11 @@ class Specification:
     def by_sampling(self) -> bool:
         """Whether the solver needs no exact inference."""
         return self.options["solver"] in APPROXIMATE
+
+    @property
+    def samples_rows(self) -> bool:
+        """Whether the solver needs the rows themselves, and not only counts of cliques."""
+        return self.options["solver"] in ("pseudolikelihood", "cd") or self.options["batch_size"] is not None
 
     @cached_property
     def hidden(self) -> dict[Hashable, Variable]:

@@ -32,7 +32,8 @@ from suffice.fitting.summaries import SummaryData, SummaryTask, answered, read_c
 from suffice.models.em.held_rows import HeldData, hold_rows, refuse_unkept, rows_are_kept, score_rows
 from suffice.models.em.rows import has_missing
 from suffice.models.markov.approximate.fit import SamplingProblem
-from suffice.models.markov.approximate.rows import read_rows, summary_of_rows
+from suffice.models.markov.approximate.held_sample import HeldSample, KeepSample
+from suffice.models.markov.approximate.rows import check_cards, model_scopes, read_rows, summary_of_rows
 from suffice.models.markov.contingency import (
     Cells,
     answering,
@@ -188,6 +189,8 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         if by_rows:
             return self._of_rows(source, known, purpose, None, jointly=jointly)
         sampled = self.spec.by_sampling and not jointly and len(self.spec.nodes) > JOINT_VARIABLES
+        if sampled and not _is_local(source):
+            return self._of_shards(source, known, purpose, ask)
         if not sampled and not self.spec.by_sampling and self.options["missing"] != "raise":
             return self._complete(source, known, purpose, ask, jointly=jointly)
         try:
@@ -215,8 +218,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         self, source: Source, known: MarkovFitted | None, purpose: Purpose, settled: Settled | None, *, jointly: bool
     ) -> MarkovData:
         """Rows that do not show everything: their distinct ones, or, where they are not in memory, where they are."""
-        local = source.residence == "memory" or source.one_pass
-        if local or purpose == "join" or jointly or self.spec.by_sampling:
+        if _is_local(source) or purpose == "join" or jointly or (self.spec.by_sampling and purpose != "fit"):
             return self._counted(source, known, purpose, self._patterns)
         domain, notes = read_columns(source, self.required(source.columns, known, purpose))
         self._patterns(domain)  # Numbers, or a tree that is too large? Then say so before any reading.
@@ -229,6 +231,14 @@ class MarkovTask(SummaryTask[MarkovFitted]):
             held = hold_rows(source, settled, whole, memory_limit=self.options["memory_limit"], progress=advance)
         if isinstance(held, Summary):
             return MarkovData(held, max(source.passes, 1), notes)
+        if self.spec.by_sampling:
+            held.close()
+            raise DataError(
+                f"solver='sml' clamps a chain at each distinct row that does not show everything, and of the "
+                f"{settled.rows:,} rows, which are not in memory, too many are distinct to be brought here. Read them "
+                "into memory, bring their distinct rows here with suffice.summarize(model, data) and fit those, or "
+                "learn by EM, solver='auto', which leaves rows where they are."
+            )
         read = HeldData.of(held, settled, max(source.passes, 1), notes)
         return MarkovData(read.statistics, read.passes, read.notes, held=held)
 
@@ -246,6 +256,39 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         required = self.required(source.columns, known, purpose)
         data = answered(source, required, ask, progress=bool(self.options["progress"]))
         return MarkovData(data.statistics, data.passes, data.notes)
+
+    def _of_shards(self, source: Source, known: MarkovFitted | None, purpose: Purpose, ask: Ask) -> MarkovData:
+        """Rows of many variables that are not in memory: counted where they are, and held there if the solver asks."""
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        with rows_bar(bool(self.options["progress"])) as advance:
+            met = summarize_complete(source, domain, ask(domain), progress=advance)
+            settled = replace(met.settled, domain=domain.merge(met.settled.domain))
+            if met.summary is None:
+                if self.options["solver"] != "sml" or self.options["missing"] == "raise":
+                    raise self._missing(settled)
+                return self._of_rows(source, known, purpose, settled, jointly=False)
+            data = MarkovData(met.summary, max(source.passes, 1), notes)
+            if purpose != "fit":
+                return data
+            if not settled.weight > 0:
+                raise DataError("There are no rows to learn from.")
+            if not self.spec.samples_rows:
+                return data
+            whole = settled.domain.select(self.spec.nodes)
+            check_cards(whole)
+            model = LogLinear(whole, self.spec.terms)
+            work = KeepSample(self.spec.nodes, whole.shape(self.spec.nodes), tuple(model_scopes(model)))
+            held = source.hold(work, settled, memory_limit=self.options["memory_limit"], progress=advance)
+        return replace(data, passes=max(source.passes, 1), sample=HeldSample(held, len(self.spec.nodes)))
+
+    def _missing(self, settled: Settled) -> MissingValueError:
+        columns = listing([f"{name!r} ({count:,} of {settled.rows:,} rows)" for name, count in settled.missing.items()])
+        advice = (
+            "missing='em' learns from rows with missing values."
+            if self.options["solver"] == "sml"
+            else "Markov networks learn from whole rows: drop the rows with missing values, or fill them."
+        )
+        return MissingValueError(f"There are missing values in the columns {columns}. {advice}")
 
     def _of_sample(self, source: Source, known: MarkovFitted | None, purpose: Purpose) -> MarkovData:
         """Rows of many variables are read into memory as codes, and counted there."""
@@ -356,8 +399,9 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def kept(self, data: SummaryData) -> MarkovData:
         """All but the rows, which are held while the fit needs them and no longer."""
         read = _markov_data(data)
-        if read.held is not None:
-            read.held.close()
+        for rows in (read.held, read.sample):
+            if rows is not None:
+                rows.close()
         return replace(read, sample=None, held=copy(read.held))
 
     # -- the problem -------------------------------------------------------------------------------------------------
@@ -377,6 +421,11 @@ class MarkovTask(SummaryTask[MarkovFitted]):
 def _markov_data(data: SummaryData) -> MarkovData:
     """Data of a file are statistics alone."""
     return data if isinstance(data, MarkovData) else MarkovData(data.statistics, data.passes, data.notes)
+
+
+def _is_local(source: Source) -> bool:
+    """Whether rows are in this process, or come here only once."""
+    return source.residence == "memory" or source.one_pass
 
 
 def _check_kinds(domain: Domain) -> None:

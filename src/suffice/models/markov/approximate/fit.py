@@ -82,12 +82,13 @@ class SamplingProblem(MarkovProblem):
         colours = len(problem.sampler.layout.colours)
         kind = "maximum likelihood" if problem.penalty is None else "MAP"
         untold = self.spec.model_notes(self.model, problem.penalty)
+        held = () if problem.rows is None else problem.rows.notes
         return Found(
             self.spec.fitted(self.family, ended.weights / units),
             ended.title,
             {"sml": kind}.get(self.solver, f"approximate {kind}"),
             ended.outcome,
-            (*self.data.conflicts, *self.data.notes, *ended.notes, *untold),
+            (*self.data.conflicts, *self.data.notes, *ended.notes, *untold, *held),
             sampling_plan(self.model, colours),
             None if problem.penalty is None else "in the weights",
         )

@@ -13,6 +13,7 @@ from suffice.array_types import Floats
 from suffice.engines.gibbs import GibbsChains, GibbsSampler
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
+from suffice.models.markov.approximate.held_sample import HeldSample
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import CodedRows, model_sampler
 from suffice.models.markov.existence import own_limits
@@ -29,8 +30,9 @@ LEAST_VARIANCE = 0.01
 class SampledProblem:
     """A log-linear model, the observed shares of its cells (n_cells,), the number of rows, and how to go about it.
 
-    rows: the rows themselves, None where only their counts are known. batch_size, step_size: of stochastic solvers.
-    units (n_weights,): what the features of the model were divided by, ones for the model as it was given.
+    rows: the rows themselves, wherever they are, None where only their counts are known. batch_size, step_size: of
+    stochastic solvers. units (n_weights,): what the features of the model were divided by, ones for the model as it was
+    given.
     """
 
     model: LogLinear
@@ -41,7 +43,7 @@ class SampledProblem:
     start: Floats
     sampling: GibbsSampling
     seed: np.random.Generator
-    rows: CodedRows | None = None
+    rows: CodedRows | HeldSample | None = None
     batch_size: int | None = None
     step_size: float | Callable[[int], float] | None = None
     units: Floats = field(default_factory=lambda: np.ones(1))
@@ -100,7 +102,7 @@ class SampledProblem:
             return np.zeros(len(weights))
         return -self.penalty.slope(weights) / self.weight
 
-    def whole_rows(self, solver: str) -> CodedRows:
+    def whole_rows(self, solver: str) -> CodedRows | HeldSample:
         """The rows, which this solver cannot do without."""
         if self.rows is None:
             raise EstimateError(
@@ -111,9 +113,5 @@ class SampledProblem:
 
     def batch(self, chains: GibbsChains, count: int) -> NDArray[np.uint8]:
         """Rows (variables, count) drawn by their weights; which ones depends on the chains' seed and sweep alone."""
-        rows = self.whole_rows("sml")
         seed, sweep = (int(part) for part in chains.scan)
-        uniform = np.random.Generator(np.random.Philox(key=[seed ^ (1 << 62), sweep])).random(count)
-        sums = np.cumsum(rows.weights)
-        chosen = np.minimum(np.searchsorted(sums, uniform * sums[-1], side="right"), len(sums) - 1)
-        return np.ascontiguousarray(rows.states[:, chosen])
+        return self.whole_rows("sml").draw(seed, sweep, count, self.sampling.sweeps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,47 @@ class CodedRows:
     def shares(self) -> Floats:
         """Weights that add up to one."""
         return np.asarray(self.weights / self.weights.sum())
+
+    @property
+    def live(self) -> CodedRows:
+        """The rows with weight."""
+        keep = self.weights > 0.0
+        return self if keep.all() else CodedRows(np.ascontiguousarray(self.states[:, keep]), self.weights[keep])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Of rows in memory there is nothing to say."""
+        return ()
+
+    def pseudo_likelihood(self, sampler: GibbsSampler, logs: Floats) -> tuple[float, Floats]:
+        """Mean over rows of the sum of log p(site | others), and its slope by log-potential (cells,)."""
+        sampler.load(logs)
+        return sampler.pseudo_likelihood(self.states, self.shares)
+
+    def draw(self, seed: int, sweep: int, count: int, sweeps: int) -> NDArray[np.uint8]:
+        """Rows (variables, count) drawn by their weights; which ones is said by seed and sweep alone.
+
+        sweeps: how many there are from one draw to the next, for rows that are fetched ahead.
+        """
+        return self.passing(draws_of(seed, sweep, count) * float(self.sums[-1]))
+
+    @cached_property
+    def sums(self) -> Floats:
+        """The running sum of the weights."""
+        return np.cumsum(self.weights)
+
+    def passing(self, targets: Floats) -> NDArray[np.uint8]:
+        """The rows (variables, n) at which the running sum of the weights passes these targets (n,)."""
+        chosen = np.minimum(np.searchsorted(self.sums, targets, side="right"), len(self.sums) - 1)
+        return np.ascontiguousarray(self.states[:, chosen])
+
+    def close(self) -> None:
+        """Rows in memory are let go with whoever holds them."""
+
+
+def draws_of(seed: int, sweep: int, count: int) -> Floats:
+    """Uniform numbers (count,) of a sweep of chains with this seed."""
+    return np.random.Generator(np.random.Philox(key=[seed ^ (1 << 62), sweep])).random(count)
 
 
 def model_scopes(model: LogLinear) -> list[tuple[int, ...]]:
@@ -66,7 +108,7 @@ class _Batches:
         domain = self.parts[0][0]
         for other, _, _ in self.parts[1:]:
             domain = domain.merge(other)
-        _check_cards(domain)
+        check_cards(domain)
         states = np.concatenate([_moved(codes, own, domain) for own, codes, _ in self.parts], axis=1)
         return domain, CodedRows(states, np.concatenate([weights for _, _, weights in self.parts]))
 
@@ -82,7 +124,8 @@ def _moved(codes: NDArray[np.uint8], old: Domain, new: Domain) -> NDArray[np.uin
     return moved
 
 
-def _check_cards(domain: Domain) -> None:
+def check_cards(domain: Domain) -> None:
+    """An error where a variable has more states than fit into a byte."""
     most = max(domain.shape(domain.names), default=1)
     if most > MOST_STATES:
         raise SizeError(f"A variable has {most:,} states; approximate solvers take at most {MOST_STATES}.")
@@ -95,19 +138,25 @@ class _Coded:
     nodes: tuple[Hashable, ...]
 
     def __call__(self, batch: Batch) -> _Batches:
-        """Codes in the order of the nodes, and weights; missing values are an error."""
-        nodes, domain = self.nodes, batch.domain.select(self.nodes)
-        _check_cards(domain)
-        part = batch.codes[[batch.discrete.index(name) for name in nodes]] if batch.discrete != nodes else batch.codes
-        missing = part >= np.array(domain.shape(nodes))[:, None]
-        if missing.any():
-            column, row = (int(indices[0]) for indices in np.nonzero(missing))
-            raise MissingValueError(
-                f"Column {nodes[column]!r} has a missing value in row {batch.start + row}. Markov networks learn from "
-                "whole rows: drop the rows with missing values, or fill them."
-            )
-        weights = np.ones(batch.rows) if batch.weights is None else batch.weights
-        return _Batches(((domain, part.astype(np.uint8, copy=False), weights),))
+        """The rows of a batch, with the domain of its codes."""
+        rows = coded_rows(batch, self.nodes)
+        return _Batches(((batch.domain.select(self.nodes), rows.states, rows.weights),))
+
+
+def coded_rows(batch: Batch, nodes: tuple[Hashable, ...]) -> CodedRows:
+    """Codes in the order of the nodes, and weights; missing values are an error."""
+    domain = batch.domain.select(nodes)
+    check_cards(domain)
+    part = batch.codes[[batch.discrete.index(name) for name in nodes]] if batch.discrete != nodes else batch.codes
+    missing = part >= np.array(domain.shape(nodes))[:, None]
+    if missing.any():
+        column, row = (int(indices[0]) for indices in np.nonzero(missing))
+        raise MissingValueError(
+            f"Column {nodes[column]!r} has a missing value in row {batch.start + row}. Markov networks learn from "
+            "whole rows: drop the rows with missing values, or fill them."
+        )
+    weights = np.ones(batch.rows) if batch.weights is None else batch.weights
+    return CodedRows(part.astype(np.uint8, copy=False), weights)
 
 
 def read_rows(
@@ -119,8 +168,7 @@ def read_rows(
     if wrong:
         raise OptionError(f"{listing(wrong)} hold numbers; a Markov network needs states. Declare them in states=.")
     whole, rows = source.reduce(_Coded(tuple(nodes)), domain).joined()
-    keep, count = rows.weights > 0.0, len(rows.weights)
-    return whole, rows if keep.all() else CodedRows(rows.states[:, keep], rows.weights[keep]), count
+    return whole, rows.live, len(rows.weights)
 
 
 def summary_of_rows(domain: Domain, terms: Sequence[Term], rows: CodedRows, count: int) -> Summary:

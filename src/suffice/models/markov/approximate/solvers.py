@@ -238,8 +238,7 @@ def tolerance_of(problem: SampledProblem) -> float:
 def pseudo_objective(problem: SampledProblem, weights: Floats) -> tuple[float, Floats]:
     """Mean over rows of sum_i log p(x_i | all others), less a normal penalty, and its slope (n_weights,)."""
     rows = problem.whole_rows("pseudolikelihood")
-    problem.load(weights)
-    value, cells = problem.sampler.pseudo_likelihood(rows.states, rows.shares)
+    value, cells = rows.pseudo_likelihood(problem.sampler, problem.model.log_potentials(weights))
     slope = problem.model.expected(cells) + problem.prior_slope(weights)
     if isinstance(problem.penalty, GaussianPenalty):
         value -= problem.penalty.value(weights) / problem.weight
