@@ -314,3 +314,27 @@ def test_a_function_that_is_registered_is_added_up() -> None:
             register_function("root", np.cbrt)
     finally:
         del FUNCTIONS["root"]
+
+
+def test_a_summary_with_rare_cells_is_refused():
+    frame = {"a": ["x"] * 9 + ["y"] * 4, "b": ["u"] * 10 + ["v"] * 3, "w": [5.0] * 13, "r": list(range(13))}
+    network = sf.BayesianNetwork([("a", "b")])
+    cells = {("x", "u"): 9, ("y", "u"): 1, ("y", "v"): 3}
+    assert sf.summarize(network, frame, minimum_count=min(cells.values())) == sf.summarize(network, frame)
+    with pytest.raises(sf.DataError, match=r"2 of the 3 cells in use of .* minimum_count=4") as caught:
+        sf.summarize(network, frame, minimum_count=4)
+    assert "'y'" not in str(caught.value)
+    with pytest.raises(sf.DataError, match="1 of the 3 cells"):
+        sf.summarize(network, frame, "w", minimum_count=2)
+    assert sf.summarize(sf.Moments(("r",)), frame, states={"r": "real"}, minimum_count=13).rows == 13
+    with pytest.raises(sf.DataError, match="fewer rows than minimum_count=14"):
+        sf.summarize(sf.Moments(("r",)), frame, states={"r": "real"}, minimum_count=14)
+
+
+def test_a_summary_of_rows_says_so():
+    frame = {"a": ["x", None, "y"] * 5, "b": ["u", "v", "v"] * 5}
+    network = sf.BayesianNetwork([("a", "b")])
+    with pytest.warns(sf.SufficeWarning, match="holds the distinct rows of 'a', 'b'"):
+        assert sf.summarize(network, frame).holds_rows
+    with pytest.raises(sf.DataError, match=r"holds rows of 'a', 'b'.*sf\.Rounds"):
+        sf.summarize(network, frame, minimum_count=1)

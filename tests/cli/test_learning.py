@@ -12,6 +12,7 @@ import suffice as sf
 from command_line import Command, table, write_csv
 
 EDGES = [("rain", "wet"), ("sprinkler", "wet")]
+PAIRS = [(first, second) for first in ("yes", "no") for second in ("yes", "no")]
 TEXT = "rain -> wet; sprinkler -> wet"
 
 
@@ -167,6 +168,17 @@ def test_a_summary_of_rows_is_written_only_when_rows_are_asked_for(
     latent = ("summarize", "class -> a; class -> b", "items.csv", "--hidden", "class=2", "-o", "items.json")
     assert "the distinct rows of 'a', 'b'" in command(*latent).err
     good(*latent, "--with-rows")
+
+
+def test_rare_cells_are_not_written(command: Command, good: Command, place: Path) -> None:
+    cells = {pair: list(zip(table()["rain"], table()["wet"], strict=True)).count(pair) for pair in PAIRS}
+    least = min(count for count in cells.values() if count)
+    good("summarize", "rain -> wet", "rows.csv", "--minimum-count", str(least), "-o", "site.json")
+    Path("site.json").unlink()
+    refused = command("summarize", "rain -> wet", "rows.csv", "--minimum-count", str(least + 1), "-o", "site.json")
+    assert refused.code != 0
+    assert f"have fewer rows than minimum_count={least + 1}" in refused.err
+    assert not Path("site.json").exists()
 
 
 def test_a_report_is_a_page(good: Command, place: Path) -> None:

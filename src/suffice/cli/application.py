@@ -22,6 +22,7 @@ Output = Annotated[Path | None, typer.Option("-o", "--output", help="File to wri
 Given = Annotated[list[str] | None, typer.Option("--given", help="What is known, as VARIABLE=STATE; may be repeated.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of random numbers.")]
 Weight = Annotated[str | None, typer.Option(help="Column of weights of the rows.")]
+MinimumCount = Annotated[int | None, typer.Option(help="Fewest rows behind every cell and sum that is released.")]
 Group = Annotated[str | None, typer.Option(help="Column that tells sequences apart (chain, hmm).")]
 Order = Annotated[str | None, typer.Option(help="Column by which the steps of a sequence are sorted (chain, hmm).")]
 Column = Annotated[list[str] | None, typer.Option(help="Column to read (chain, hmm, glm); may be repeated.")]

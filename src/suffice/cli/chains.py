@@ -53,10 +53,11 @@ class ChainCommands(ModelCommands):
     def summarize(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.Summary:
         """The counts that a chain of this order learns from."""
         chosen.check("chain")
-        reading.check("--model chain", "weight", "group", "order", "columns")
+        reading.check("--model chain", "weight", "group", "order", "columns", "minimum_count")
         model: sf.MarkovChain = made(sf.MarkovChain, **chosen.options())
         data, arguments = read_sequences(files, reading, model.get_params(deep=False)["tokens"])
-        return sf.summarize(model, open_sequences(data, **arguments) if arguments else data, reading.weight)
+        opened = open_sequences(data, **arguments) if arguments else data
+        return sf.summarize(model, opened, reading.weight, minimum_count=reading.minimum_count)
 
     @property
     def _tokens(self) -> Any:

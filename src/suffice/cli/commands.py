@@ -37,6 +37,7 @@ class ReadingOptions:
     seed: int | None = None
     length: int | None = None
     data: tuple[str, ...] = ()
+    minimum_count: int | None = None
     further: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self, who: str, *taken: str) -> None:
@@ -47,7 +48,7 @@ class ReadingOptions:
                 raise OptionError(f"{who} takes no {_FLAGS.get(entry.name, f'--{entry.name}')} here.")
 
 
-_FLAGS = {"columns": "--column", "data": "rows", "further": "--option"}
+_FLAGS = {"columns": "--column", "minimum_count": "--minimum-count", "data": "rows", "further": "--option"}
 
 
 def call(function: Callable[..., Any], *arguments: object, **options: object) -> Any:

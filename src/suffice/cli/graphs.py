@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -28,11 +29,14 @@ class GraphCommands(ByRows):
         """The statistics that its fit needs."""
         structure = cls._structure(files, reading)
         with rows(files[1:]) as data:
-            return sf.summarize(build_graph(structure, chosen, data), data, reading.weight)
+            model = build_graph(structure, chosen, data)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The summary holds")  # The command says so itself.
+                return sf.summarize(model, data, reading.weight, minimum_count=reading.minimum_count)
 
     @staticmethod
     def _structure(files: Sequence[str], reading: ReadingOptions) -> Any:
-        reading.check("A network or a graph", "weight")
+        reading.check("A network or a graph", "weight", "minimum_count")
         if len(files) < 2:
             raise OptionError(f"Expected STRUCTURE and DATA; found only {files[0]!r}.")
         return read_structure(files[0])

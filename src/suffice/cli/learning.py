@@ -13,6 +13,7 @@ from suffice.cli.application import (
     Group,
     Hidden,
     Json,
+    MinimumCount,
     Order,
     Output,
     Response,
@@ -166,12 +167,14 @@ def summarize(
     column: Column = None,
     option: Annotated[list[str] | None, typer.Option(help="Option of a chain, as NAME=VALUE: order, ...")] = None,
     with_rows: Annotated[bool, typer.Option("--with-rows", help="Write the file even if it holds rows.")] = False,
+    minimum_count: MinimumCount = None,
     json: Json = False,
 ) -> None:
     """Write the statistics that a fit needs.
 
     Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data. Missing values, hidden
-    variables and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only.
+    variables and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only. With
+    --minimum-count nothing is written where a cell, or a sum, is of fewer rows.
     """
     from suffice.cli.building import CommandOptions, pairs, read_states
     from suffice.cli.commands import ReadingOptions
@@ -186,7 +189,9 @@ def summarize(
         further=pairs(option or [], "--option"),
         progress=sys.stderr.isatty(),
     )
-    reading = ReadingOptions(weight=weight, group=group, order=order, columns=tuple(column or ()))
+    reading = ReadingOptions(
+        weight=weight, group=group, order=order, columns=tuple(column or ()), minimum_count=minimum_count
+    )
     summary = _commands(model).summarize(files, chosen, reading)
     if summary.holds_rows and not with_rows:
         raise OptionError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from suffice.checks import whole_number
 from suffice.domain import declare
-from suffice.errors import DataError, OptionError
+from suffice.errors import DataError, OptionError, SufficeWarning, listing
 from suffice.fitting.contract import Inputs
 from suffice.fitting.estimator import Estimator, SummaryEstimator
 from suffice.fitting.summaries import answered
@@ -25,6 +27,7 @@ def summarize(
     lengths: object = None,
     group: Hashable | None = None,
     order: Hashable | None = None,
+    minimum_count: int | None = None,
 ) -> Summary:
     """The statistics that a model asks for, or those named, from one pass over the data.
 
@@ -39,12 +42,53 @@ def summarize(
         lengths: steps of each sequence, for a model of sequences, as its `fit` takes them.
         group: column that tells the sequences of a table apart.
         order: column that orders the steps of each sequence.
+        minimum_count: fewest rows behind every cell and every sum, whatever their weights; a summary with rarer ones,
+            or with rows, is then an error that says how many there are and not which.
 
     >>> from suffice.statistics import Counts
     >>> summary = summarize(Counts(("x",)), {"x": ["a", "b", "a"]})
     >>> summary[Counts(("x",))].dense()
     array([2., 1.])
     """
+    from suffice.sources.releasing import check_summary
+
+    given_form = {"lengths": lengths, "group": group, "order": order}
+    form = {name: value for name, value in given_form.items() if value is not None}
+    summary = _summary(questions, data, sample_weight, columns, states or {}, form)
+    if minimum_count is not None:
+        minimum, alone = whole_number(minimum_count, "minimum_count"), summary
+        if sample_weight is not None:  # Each row counts once: a weight does not make a rare cell common.
+            if isinstance(questions, SummaryEstimator) and questions._task().of_sequences:
+                raise OptionError("minimum_count= counts sequences that have no weights: leave sample_weight= out.")
+            names = _columns_beside(data, columns, sample_weight)
+            alone = _summary(questions, data, None, names, states or {}, form)
+        check_summary(alone, minimum)
+    elif summary.holds_rows and isinstance(questions, Estimator):
+        warnings.warn(
+            f"The summary holds the distinct rows of {listing(summary.row_columns)}: missing values, hidden variables "
+            "and GLM nodes are learned from them. It is as private as the rows; sf.Rounds fits without them.",
+            SufficeWarning,
+            stacklevel=2,
+        )
+    return summary
+
+
+def _columns_beside(data: object, columns: object, sample_weight: object) -> object:
+    """The columns to read of rows that are not weighted: not the one of the weights."""
+    from suffice.sources import open_source
+
+    return open_source(data, columns=columns, sample_weight=sample_weight).columns
+
+
+def _summary(
+    questions: Estimator | Statistic | Sequence[Statistic],
+    data: object,
+    sample_weight: object,
+    columns: object,
+    states: Mapping[Any, Any],
+    form: Mapping[str, object],
+) -> Summary:
+    """One pass."""
     from suffice.sources import open_source
     from suffice.statistics import Statistic, Summary
 
@@ -54,8 +98,6 @@ def summarize(
         )
     if isinstance(data, Summary):
         raise DataError("The data are a Summary already. Fit it, or add it to others.")
-    given_form = {"lengths": lengths, "group": group, "order": order}
-    form = {name: value for name, value in given_form.items() if value is not None}
     if isinstance(questions, SummaryEstimator):
         task = questions._task()
         beside = {"sample_weight": sample_weight, "columns": columns}
@@ -73,9 +115,8 @@ def summarize(
         raise OptionError(
             f"Cannot summarise for {questions!r}; expected a model, or Counts, Moments, Sums or Patterns."
         )
-    declared = states or {}
     names = dict.fromkeys(name for question in asked for name in question.variables)
-    required = {name: declare(name, declared[name]) if name in declared else None for name in names}
+    required = {name: declare(name, states[name]) if name in states else None for name in names}
     source = open_source(data, columns=columns, sample_weight=sample_weight)
     return answered(source, required, lambda domain: asked).statistics
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from suffice.answers import CountTable, PatternTable
+from suffice.answers import CountTable, PairSums, PatternTable
 from suffice.array_types import Floats
 from suffice.checks import whole_number
-from suffice.errors import DataError, listing
+from suffice.errors import DataError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
 from suffice.statistics import Summary
 
@@ -28,8 +28,8 @@ def check_summary(summary: Summary, minimum: int) -> None:
     check_no_rows(summary)
     check_rows(summary.rows, minimum)
     for question, answer in summary.answers.items():
-        if (cells := _cells(answer)) is not None:
-            check_cells(question.columns, cells, minimum)
+        if not isinstance(answer, PairSums):  # Sums over all rows.
+            check_cells(question.columns, _cells(answer), minimum)
 
 
 def check_rows(rows: int, minimum: int) -> None:
@@ -51,12 +51,15 @@ def check_cells(names: Sequence[Hashable], cells: Floats, minimum: int) -> None:
         )
 
 
-def _cells(answer: Any) -> Floats | None:
+def _cells(answer: Any) -> Floats:
+    """The weights behind the cells of an answer."""
     if isinstance(answer, CountTable):
         return answer.values
     if isinstance(answer, MomentsByTable):
         return answer.weight
-    return answer.weights if isinstance(answer, PatternTable) else None
+    if isinstance(answer, PatternTable):
+        return answer.weights
+    raise OptionError(f"minimum_count= knows no cells of {type(answer).__name__}; leave it out to release them all.")
 
 
 def check_no_rows(answer: object) -> None:
