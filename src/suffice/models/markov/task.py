@@ -401,9 +401,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def kept(self, data: SummaryData) -> MarkovData:
         """All but the rows, which are held while the fit needs them and no longer."""
         read = _markov_data(data)
-        for rows in (read.held, read.sample):
-            if rows is not None:
-                rows.close()
+        read.close()
         return replace(read, sample=None, held=copy(read.held))
 
     # -- the problem -------------------------------------------------------------------------------------------------
