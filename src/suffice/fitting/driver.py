@@ -5,6 +5,8 @@ Receipts are written here and nowhere else, and here alone a checkpoint is given
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from suffice.fitting.fit import Fit
 if TYPE_CHECKING:
     from suffice.fitting.report import Report
 
-__all__ = ["Fit", "measured", "run", "solve"]
+__all__ = ["Fit", "closed_on_failure", "measured", "run", "solve"]
 
 
 def run(
@@ -35,7 +37,23 @@ def run(
     keep: whether the fit holds its data, because other data may join them or leave them.
     """
     data = task.read(given, known, purpose)
-    return solve(task.problem(data, start), data, control, keep=keep)
+    with closed_on_failure(data):
+        return solve(task.problem(data, start), data, control, keep=keep)
+
+
+@contextmanager
+def closed_on_failure(data: Data) -> Iterator[None]:
+    """Let go of the shards that data hold where a fit fails: its traceback would keep them, with their files.
+
+    Data that hold shards have a `close`.
+    """
+    try:
+        yield
+    except BaseException:
+        close = getattr(data, "close", None)
+        if close is not None:
+            close()
+        raise
 
 
 def solve(problem: Problem[F], data: Data, control: Control, *, keep: bool = False) -> Fit[F]:

@@ -340,11 +340,12 @@ class SummaryEstimator(Estimator):
         return None if self._fit is None else self._fit.fitted
 
     def _solve(self, data: SummaryData) -> Self:
-        from suffice.fitting.driver import solve
+        from suffice.fitting.driver import closed_on_failure, solve
 
         task = self._task()
-        learned = task.condensed(data)
-        fit = solve(task.problem(learned, None), learned, self._control())
+        with closed_on_failure(data):
+            learned = task.condensed(data)
+            fit = solve(task.problem(learned, None), learned, self._control())
         fit.data = task.kept(learned)
         return self._adopt(fit)
 

@@ -91,8 +91,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         """What a fit keeps: of rows that stay where they are how many there were, and no more."""
         if not isinstance(data, HeldData):
             return data
-        if data.held is not None:
-            data.held.close()
+        data.close()
         return data.at_rest()
 
     def joined(self, earlier: SummaryData, later: SummaryData, keep: float) -> SummaryData:

@@ -70,6 +70,10 @@ class FieldData(Generic[E]):
         rows, steps, weight = held.sum(None, extent).tolist()
         return cls(held, structure, int(rows), int(steps), weight, **more)
 
+    def close(self) -> None:
+        """Let the examples go."""
+        self.held.close()
+
     @property
     def together(self) -> bool:
         """Whether all examples are one shard in this process."""

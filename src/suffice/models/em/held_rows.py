@@ -197,6 +197,11 @@ class HeldData(SummaryData):
         """Nothing is kept of rows that were elsewhere."""
         return False
 
+    def close(self) -> None:
+        """Let the rows go."""
+        if self.held is not None:
+            self.held.close()
+
     def at_rest(self) -> HeldData:
         """The same without the rows, which are let go."""
         return replace(self, held=copy(self.held))

@@ -69,6 +69,10 @@ class RegressionData:
         """How often the rows were gone through: read where they are not in memory, asked where they are."""
         return self.blocks.held.rounds if self.readings is None else self.readings
 
+    def close(self) -> None:
+        """Let the rows go."""
+        self.blocks.held.close()
+
     @property
     def plan(self) -> str | None:
         """Where rows that are not in memory stayed, and how often they were asked so far."""

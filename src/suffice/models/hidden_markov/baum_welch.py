@@ -48,6 +48,10 @@ class HiddenSequences:
     columns: list[Hashable] | None
     passes: int = 1
 
+    def close(self) -> None:
+        """Let the sequences go."""
+        self.chains.held.close()
+
     @property
     def rows(self) -> int:
         """Their steps."""

@@ -62,6 +62,12 @@ class MarkovData(SummaryData):
         """Nothing is kept of rows that were elsewhere."""
         return self.held is None
 
+    def close(self) -> None:
+        """Let the rows go."""
+        for rows in (self.held, self.sample):
+            if rows is not None:
+                rows.close()
+
     def log_likelihood(self, fitted: SummaryFitted) -> float:
         """That of a fitted value: a sum over the rows, where these were not compared with it as they were read."""
         return fitted.log_likelihood(self.statistics) if self.score is None else self.score

@@ -279,7 +279,9 @@ class MarkovTask(SummaryTask[MarkovFitted]):
             model = LogLinear(whole, self.spec.terms)
             work = KeepSample(self.spec.nodes, whole.shape(self.spec.nodes), tuple(model_scopes(model)))
             held = source.hold(work, settled, memory_limit=self.options["memory_limit"], progress=advance)
-        return replace(data, passes=max(source.passes, 1), sample=HeldSample(held, len(self.spec.nodes)))
+        return replace(
+            data, passes=max(source.passes, 1), sample=HeldSample(held, len(self.spec.nodes), settled.weight)
+        )
 
     def _missing(self, settled: Settled) -> MissingValueError:
         columns = listing([f"{name!r} ({count:,} of {settled.rows:,} rows)" for name, count in settled.missing.items()])
@@ -399,9 +401,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def kept(self, data: SummaryData) -> MarkovData:
         """All but the rows, which are held while the fit needs them and no longer."""
         read = _markov_data(data)
-        for rows in (read.held, read.sample):
-            if rows is not None:
-                rows.close()
+        read.close()
         return replace(read, sample=None, held=copy(read.held))
 
     # -- the problem -------------------------------------------------------------------------------------------------

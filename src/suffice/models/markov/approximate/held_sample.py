@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,9 +72,11 @@ def _sampler(cards: tuple[int, ...], scopes: tuple[tuple[int, ...], ...]) -> Gib
 
 @dataclass(frozen=True)
 class _Listed:
-    """Entries of shards, in the order of the shards."""
+    """Entries of shards, in the order of the shards: rows that were drawn, or digests of rows, and no sums."""
 
     entries: tuple[Any, ...]
+
+    holds_rows: ClassVar[bool] = True
 
     def __add__(self, other: _Listed) -> _Listed:
         return _Listed(self.entries + other.entries)
@@ -95,22 +97,20 @@ def _drawn(shard: SampleShard, draws: Mapping[bytes, tuple[Ints, Floats]]) -> _L
 class HeldSample:
     """The rows of a fit, wherever they are: as `CodedRows`, by rounds."""
 
-    def __init__(self, held: Held[SampleShard], variables: int) -> None:
-        """Ask for the weights of all shards; variables: how many the rows have."""
-        self._held, self._variables = held, variables
-        shards = [entry for entry in held.sum(None, _weights).entries if entry[1] > 0.0]
-        self._digests = [digest for digest, _ in shards]
-        self._sums = np.cumsum([0.0, *(weight for _, weight in shards)])
+    def __init__(self, held: Held[SampleShard], variables: int, weight: float) -> None:
+        """variables: how many the rows have; weight: the sum of their weights."""
+        self._held, self._variables, self._weight = held, variables, weight
         self._drawn: dict[tuple[int, int, int], NDArray[np.uint8]] = {}
 
-    @property
-    def weight(self) -> float:
-        """The weight of all rows."""
-        return float(self._sums[-1])
+    @cached_property
+    def _shards(self) -> tuple[list[bytes], Floats]:
+        """Digests of the shards with weight, and the running sum of their weights from 0."""
+        shards = [entry for entry in self._held.sum(None, _weights).entries if entry[1] > 0.0]
+        return [digest for digest, _ in shards], np.cumsum([0.0, *(weight for _, weight in shards)])
 
     def pseudo_likelihood(self, sampler: GibbsSampler, logs: Floats) -> tuple[float, Floats]:
         """Mean over rows of the sum of log p(site | others), and its slope by log-potential (cells,): one round."""
-        answer = self._held.sum(logs) / self.weight
+        answer = self._held.sum(logs) / self._weight
         return float(answer[0]), answer[1:]
 
     def draw(self, seed: int, sweep: int, count: int, sweeps: int) -> NDArray[np.uint8]:
@@ -119,19 +119,20 @@ class HeldSample:
             ahead = max(1, AHEAD // max(1, count * self._variables))
             coming = [sweep + number * sweeps for number in range(ahead)]
             uniform = np.concatenate([draws_of(seed, number, count) for number in coming])
-            states = self._rows_at(uniform * self.weight)
-            parts = np.split(states, ahead, axis=1)
+            parts = np.split(self._rows_at(uniform), ahead, axis=1)
             self._drawn = {(seed, number, count): part for number, part in zip(coming, parts, strict=True)}
         return np.ascontiguousarray(self._drawn[seed, sweep, count])
 
-    def _rows_at(self, targets: Floats) -> NDArray[np.uint8]:
-        """The rows (variables, n) at which the running sum of all weights passes these targets."""
-        shard = np.minimum(np.searchsorted(self._sums, targets, side="right") - 1, len(self._digests) - 1)
-        within = targets - self._sums[shard]
+    def _rows_at(self, uniform: Floats) -> NDArray[np.uint8]:
+        """The rows (variables, n) at which the running sum of all weights passes these shares of it."""
+        digests, sums = self._shards
+        targets = uniform * sums[-1]
+        shard = np.minimum(np.searchsorted(sums, targets, side="right") - 1, len(digests) - 1)
+        within = targets - sums[shard]
         # Shards of equal rows answer alike, so that the draws of one may be put to all of them.
         numbers: dict[bytes, list[Ints]] = {}
         for number in np.unique(shard).tolist():
-            numbers.setdefault(self._digests[number], []).append(np.flatnonzero(shard == number))
+            numbers.setdefault(digests[number], []).append(np.flatnonzero(shard == number))
         joined = {digest: np.concatenate(parts) for digest, parts in numbers.items()}
         entries = self._held.sum({digest: (which, within[which]) for digest, which in joined.items()}, _drawn).entries
         states = np.empty((self._variables, len(targets)), np.uint8)
