@@ -93,6 +93,12 @@ CASES: dict[str, Case] = {
     "Poisson regression": Case(
         lambda: sf.GLM("poisson"), coefficients, ["x", "y", "visits"], {"y": "visits", "columns": ["x", "y"]}
     ),
+    "regression by a formula": Case(
+        lambda: sf.GLM("poisson", formula="visits ~ scale(x)*C(a, contr.treatment('v')) + np.exp(center(y)/9) + b"),
+        coefficients,
+        ["x", "y", "a", "b", "visits"],
+        {},
+    ),
     "EM of tables": Case(
         lambda: sf.BayesianNetwork([("a", "gaps"), ("gaps", "c")]), tables_of("a", "gaps", "c"), ["a", "gaps", "c"], {}
     ),

@@ -84,9 +84,6 @@ def test_arrays_beside_a_file_are_refused(path: str) -> None:
         model.score(path, FRAME["count"])
     with pytest.raises(sf.DataError, match="no response"):
         model.score(path)
-    pytest.importorskip("formulaic")
-    with pytest.raises(sf.DataError, match="rows in memory"):
-        sf.GLM("poisson", formula="count ~ a").fit(path)
 
 
 def test_profile_intervals_from_a_file(path: str) -> None:

@@ -224,7 +224,6 @@ def test_the_report_says_where_the_rows_stayed(tmp_path: Path) -> None:
     assert sf.GLM("binomial").fit(FRAME, y="event", columns=COLUMNS).report_.plan is None
 
 
-def test_a_formula_of_rows_that_are_not_in_memory_is_refused() -> None:
-    dd = pytest.importorskip("dask.dataframe")
-    with pytest.raises(sf.DataError, match="rows in memory; X is a Dask DataFrame"):
-        sf.GLM("poisson", formula="count ~ a").fit(dd.from_pandas(FRAME, npartitions=2))
+def test_several_responses_of_a_family_of_one_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(sf.DataError, match="2 columns, 'count', 'whole'; the poisson family takes one"):
+        sf.GLM("poisson").fit(opened("parquet", tmp_path), y=("count", "whole"), columns=["a"])

@@ -17,23 +17,19 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import DataError, FileFormatError, OptionError, UnknownStateError, require
+from suffice.errors import DataError, FileFormatError, MissingValueError, OptionError, UnknownStateError, require
 
 INTERCEPT = "Intercept"
 
 
-def _formulaic() -> Any:
+def formulaic_module() -> Any:
+    """The package that reads formulas."""
     return require("formulaic", extra="formula", purpose="A formula")
 
 
 def model_matrices(formula: str, X: Any) -> tuple[Any, Any, Any]:
     """The response (or None), the matrix of the explanatory terms and its specification."""
-    formulaic = _formulaic()
-    if isinstance(X, str) or hasattr(X, "__fspath__"):
-        raise DataError(
-            "A formula works on rows in memory; X is the path of a file. Read it with pandas or polars, or leave the "
-            "formula out and name columns and factors with columns= and categorical=."
-        )
+    formulaic = formulaic_module()
     wrong = importlib.import_module("formulaic.errors").FormulaicError
     try:
         built = formulaic.Formula(formula).get_model_matrix(as_frame(X))
@@ -41,6 +37,14 @@ def model_matrices(formula: str, X: Any) -> tuple[Any, Any, Any]:
         raise DataError(f"The formula {formula!r} cannot be read with these rows: {error}") from error
     left, right = (built.lhs, built.rhs) if hasattr(built, "lhs") else (None, built)
     return left, right, right.model_spec
+
+
+def missing_rows(missing: int, rows: int) -> MissingValueError:
+    """The error for rows without a value in a column of a formula, which formulaic would leave out."""
+    return MissingValueError(
+        f"{missing} of {rows} rows have missing values in the columns of the formula; a regression needs every value. "
+        "Leave these rows out, or fill the missing values."
+    )
 
 
 def as_frame(X: Any) -> Any:
@@ -57,6 +61,16 @@ def used_columns(specification: Any, columns: Sequence[Hashable]) -> list[Hashab
     text = [str(factor.expr) for term in specification.formula for factor in term.factors]
     words = {word for expression in text for word in re.findall(r"[^\W\d]\w*", expression)}
     return [name for name in columns if name in words or name in text]
+
+
+def factor_levels(specification: Any) -> dict[str, tuple[Hashable, ...]]:
+    """The levels of the columns that are factors, by themselves or within C()."""
+    levels = {}
+    for expression, (_, state) in specification.encoder_state.items():
+        column = re.fullmatch(r"(?:C\()?([^\W\d]\w*)(?:[,)].*)?", expression)
+        if column and "categories" in state:
+            levels[column[1]] = tuple(state["categories"])
+    return levels
 
 
 def matrix_of(specification: Any, X: Any, names: Sequence[str]) -> Floats:
@@ -98,7 +112,7 @@ def specification_to_dict(specification: Any) -> dict[str, Any]:
 
 def specification_from_dict(plain: Mapping[str, Any]) -> Any:
     """The specification of a file."""
-    formulaic = _formulaic()
+    formulaic = formulaic_module()
     terms = [[(str(expression), str(method)) for expression, method in term] for term in plain["terms"]]
     rest = [":".join(_written(*factor) for factor in term) for term in terms if term[0][0] != "1"]
     formula = formulaic.Formula(" + ".join(["1" if len(rest) < len(terms) else "0", *rest]))
@@ -115,7 +129,11 @@ def _written(expression: str, method: str) -> str:
         return f"`{expression}`"
     if "{" in expression or "}" in expression:
         raise FileFormatError(f"The term {expression!r} of the file cannot be read.")
-    _check(expression)
+    if not is_plain(expression):
+        raise FileFormatError(
+            f"The term {expression!r} of the file calls something else than transforms of formulaic and functions of "
+            "NumPy that work number by number; fit the model again."
+        )
     return f"{{{expression}}}"
 
 
@@ -155,8 +173,8 @@ _NODES: tuple[type[ast.AST], ...] = (
 )
 
 
-def _check(expression: str) -> None:
-    """Refuse a term that does more than arithmetic, transforms of formulaic and NumPy's functions of numbers."""
+def is_plain(expression: str) -> bool:
+    """Whether a term does no more than arithmetic, transforms of formulaic and NumPy's functions of numbers."""
     transforms = importlib.import_module("formulaic.transforms").TRANSFORMS
 
     def allowed(node: ast.AST) -> bool:
@@ -170,11 +188,6 @@ def _check(expression: str) -> None:
         return isinstance(node, _NODES)
 
     try:
-        tree = ast.parse(expression, mode="eval")
+        return all(allowed(node) for node in ast.walk(ast.parse(expression, mode="eval")))
     except SyntaxError:
-        raise FileFormatError(f"The term {expression!r} of the file cannot be read.") from None
-    if not all(allowed(node) for node in ast.walk(tree)):
-        raise FileFormatError(
-            f"The term {expression!r} of the file calls something else than transforms of formulaic and functions of "
-            "NumPy that work number by number; fit the model again."
-        )
+        return False

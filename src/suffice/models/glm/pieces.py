@@ -11,8 +11,8 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, listing
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import Factor
-from suffice.models.glm.formula import used_columns
-from suffice.models.glm.input import is_matrix, is_sparse
+from suffice.models.glm.formula import factor_levels, used_columns
+from suffice.models.glm.input import all_numbers, is_matrix, is_sparse
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
 from suffice.sources.memory import MemorySource
@@ -50,9 +50,13 @@ def sides_of(more: Mapping[str, Any]) -> list[Any]:
 
 def domain_of(source: Source, fitted: GLMFitted, sides: Sequence[Any]) -> Domain:
     """The columns of the fit and those that `sides` name: response, weights, offset, exposure, trials."""
+    variables: dict[Hashable, Variable] = {}
     if fitted.specification is not None:
-        domain = source.infer(used_columns(fitted.specification, source.columns))
-        variables = {name: domain[name] for name in domain}
+        levels = factor_levels(fitted.specification)
+        # A formula without columns needs rows all the same.
+        for name in used_columns(fitted.specification, source.columns) or source.columns[:1]:
+            real = name not in levels and source.holds_numbers(name)
+            variables[name] = Variable(name, "real" if real else "discrete")
     else:
         variables = {c.variable.name: c.variable for c in fitted.design.factors}
         variables |= {name: Variable(name, "real") for name in fitted.design.reals}
@@ -89,7 +93,11 @@ def table_of(batch: Batch) -> Piece:
     columns: Piece = {name: batch.reals[number] for number, name in enumerate(batch.real)}
     columns |= {name: np.array(values.to_pylist(), dtype=object) for name, values in batch.raw.items()}
     for number, name in enumerate(batch.discrete):
-        states = np.empty(batch.domain[name].card + 1, dtype=object)
-        states[:-1] = batch.domain[name].states
-        columns[name] = states[batch.codes[number]]  # The code after the last state is a missing value: None.
+        codes, known = batch.codes[number], batch.domain[name].states
+        if known and all_numbers(known) and (codes < len(known)).all():
+            columns[name] = np.array(known)[codes]
+            continue
+        states = np.empty(len(known) + 1, dtype=object)
+        states[:-1] = known
+        columns[name] = states[codes]  # The code after the last state is a missing value: None.
     return columns

@@ -10,13 +10,14 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Variable
-from suffice.errors import DataError, MissingValueError, OptionError
+from suffice.errors import DataError, OptionError, listing
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
-from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
+from suffice.models.glm.formula import INTERCEPT, as_frame, missing_rows, model_matrices
+from suffice.models.glm.formula_rows import FormulaWork, read_terms
 from suffice.models.glm.held_rows import BlockWork, PreparedRows, RegressionRows
 from suffice.models.glm.input import (
     Coding,
@@ -35,7 +36,6 @@ from suffice.models.glm.response import Response, check_finite
 from suffice.models.glm.stream import RegressionWork, Roles, checked_label, hold_rows, label_variable, read_levels
 from suffice.sources import open_source
 from suffice.sources.base import Source
-from suffice.sources.columns import Column
 from suffice.sources.held import HeldHere
 from suffice.sources.memory import MemorySource
 
@@ -224,18 +224,33 @@ def _joined(
     )
 
 
-def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
+def _from_stream(
+    source: Source, given: Inputs, options: FitOptions, coding: Coding, formula: str | None = None
+) -> RegressionData:
     """Rows that are not in memory: a pass for levels and labels, where there are any, and one that prepares them."""
     if given["sample_weight"] is not None:
         if not _is_name(given["sample_weight"], source):
             raise DataError("The weights of data that is read in batches must be the name of a column.")
         source.weigh_by(given["sample_weight"])
-    roles = Roles.of(source, given)
+    terms = None
+    if formula is not None:
+        label_name, right = _label_name(source, formula, options.family)
+        terms = read_terms(source, formula if label_name is None else right, coding.constant)
+        given = given if label_name is None else replace(given, more={**given.more, "y": label_name})
+    roles = Roles.of(source, given, () if terms is None else terms.responses)
     if roles.trials is not None and options.family.response != "shares":
         raise OptionError("trials= belongs to the binomial family.")
-    names = explanatory(source, [roles.y, *roles.sides], given["columns"])
+    most = {"shares": 2, "vectors": len(roles.y)}.get(options.family.response, 1)
+    if len(roles.y) > most:
+        raise DataError(
+            f"The response has {len(roles.y)} columns, {listing(roles.y)}; the {options.family.name} family takes "
+            f"{'one' if most == 1 else 'one, or two of successes and failures'}. Name one column."
+        )
     label = label_variable(source, roles, options)
+    names = explanatory(source, [roles.y, *roles.sides], given["columns"]) if terms is None else ()
     design, states = read_levels(source, names, coding, label)
+    if terms is not None:
+        design = Design(terms.constant, terms.names)
     if label is not None:
         label = states[label.name] = checked_label(states[label.name], options)
     design, classes, reference = _design_for(options, design), None if label is None else label.states, None
@@ -245,7 +260,8 @@ def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Cod
     if options.family.response == "labels" and classes is not None:
         reference = _reference(options, classes)
         order = _codes_of(len(classes), reference)
-    work = RegressionWork(design, options.family, options.link.name, roles, label, order)
+    parts = (design, options.family, options.link.name, roles, label, order)
+    work = RegressionWork(*parts) if terms is None else FormulaWork(*parts, terms=terms)
     rows, figures = hold_rows(source, work, states, options.given["memory_limit"])
     return RegressionData(
         design,
@@ -258,6 +274,7 @@ def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Cod
         rows=figures.rows,
         reference=reference,
         readings=source.passes,
+        specification=None if terms is None else terms.right,
     )
 
 
@@ -265,17 +282,12 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
     """Model matrices by formulaic; it also brings the intercept, which is then not added again."""
     source = open_source(as_frame(X))
     if not isinstance(source, MemorySource):
-        raise DataError(
-            f"A formula works on rows in memory; X is {source.unordered or 'read in batches'}. Name the columns by "
-            "columns= and categorical= in its place, or read the rows with pandas or polars."
-        )
-    y, right = _label_column(source, formula, options.family)
-    left, frame, specification = model_matrices(formula if y is None else right, X)
+        return _from_stream(source, given, options, coding, formula)
+    label, right = _label_name(source, formula, options.family)
+    y = None if label is None else source.column(label)
+    left, frame, specification = model_matrices(formula if label is None else right, X)
     if len(frame) != source.rows:
-        raise MissingValueError(
-            f"{source.rows - len(frame)} of {source.rows} rows have missing values in the columns of the formula; a "
-            "regression needs every value. Leave these rows out, or fill the missing values."
-        )
+        raise missing_rows(source.rows - len(frame), source.rows)
     names = list(frame.columns)
     constant = INTERCEPT in names and coding.constant
     kept = [name for name in names if name != INTERCEPT]
@@ -289,14 +301,11 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
     return replace(data, specification=specification)
 
 
-def _label_column(source: Source, formula: str, family: ResponseFamily) -> tuple[Column | None, str]:
+def _label_name(source: Source, formula: str, family: ResponseFamily) -> tuple[Hashable | None, str]:
     """The column of labels on the left of a formula, of which formulaic would make indicators, and what is right."""
     left, _, right = formula.partition("~")
     name = left.strip().strip("`")
-    labels = family.labels and isinstance(source, MemorySource)
-    if not (right and labels and name in source.columns):
-        return None, formula
-    return source.column(name), right  # type: ignore[attr-defined]
+    return (name, right) if right and family.labels and name in source.columns else (None, formula)
 
 
 def _one_column(left: Any) -> Any:
@@ -306,8 +315,9 @@ def _one_column(left: Any) -> Any:
 
 def formula_response(formula: str, X: Any, family: ResponseFamily) -> Any:
     """The response of rows as a formula names it; None where it names none."""
-    column, _ = _label_column(open_source(as_frame(X)), formula, family)
-    if column is not None:
-        return column
+    source = open_source(as_frame(X))
+    label, _ = _label_name(source, formula, family)
+    if label is not None and isinstance(source, MemorySource):
+        return source.column(label)
     left = model_matrices(formula, X)[0]
     return None if left is None else _one_column(left)

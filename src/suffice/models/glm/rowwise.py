@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.domain import Domain
+from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
-from suffice.models.glm.formula import matrix_of
+from suffice.models.glm.formula import factor_levels, matrix_of
 from suffice.models.glm.input import checked_weights, offset_of, open_rows, side_column, table_like
 from suffice.models.glm.pieces import domain_of, parts_of, sides_of, stream_of, table_of
 from suffice.models.glm.response import numbers
@@ -160,7 +160,9 @@ class PredictTask:
     def __call__(self, batch: Batch) -> dict[Hashable, Any]:
         """A column for each name."""
         given = Inputs(table_of(batch), self.more)
-        answer = predict(self.fitted, *new_rows(self.fitted, given, self.unknown), self.kind, self.interval, self.df)
+        with np.errstate(all="ignore"):  # The row of zeros that tells the types may have a logarithm.
+            rows = new_rows(self.fitted, given, self.unknown)
+        answer = predict(self.fitted, *rows, self.kind, self.interval, self.df)
         values = np.asarray(answer).reshape(batch.rows, -1)
         if values.shape[1] == 1 and len(self.names) == 2:  # Of two labels the second has the probability.
             values = np.column_stack((1.0 - values[:, 0], values[:, 0]))
@@ -190,7 +192,10 @@ def distributed(
         answers = fitted.classes if kind == "response" and fitted.classes else range(fitted.values.shape[1])
         names = tuple(map(str, answers))
     loose = domain_of(source, fitted, sides_of(more))
-    factors = {factor.variable.name: factor.variable for factor in fitted.design.factors}
+    factors: dict[Hashable, Variable] = {factor.variable.name: factor.variable for factor in fitted.design.factors}
+    if fitted.specification is not None:
+        levels = factor_levels(fitted.specification)
+        factors = {name: Variable.discrete(name, states) for name, states in levels.items()}
     # A level that the fit has not seen is pooled by the model, which then has to see it as it is.
     raw = tuple(factors) if unknown == "pool" else ()
     domain = Domain([factors.get(v.name, v) for v in loose.variables if v.name not in raw])

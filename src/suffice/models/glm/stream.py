@@ -37,8 +37,10 @@ class Roles:
     exposure: Hashable | None = None
 
     @classmethod
-    def of(cls, source: Source, given: Inputs) -> Roles:
-        """As given; all must be columns of the table."""
+    def of(cls, source: Source, given: Inputs, made: tuple[Hashable, ...] = ()) -> Roles:
+        """As given; all must be columns of the table, but for a response that is made."""
+        if made:
+            return replace(cls.of(source, Inputs(given.data, {**given.more, "y": source.columns[0]})), y=made)
         y = given["y"]
         if y is None:
             raise DataError("There is no response: give y=, the name of a column.")
@@ -118,6 +120,16 @@ class RegressionWork(BlockWork):
     roles: Roles
     label: Variable | None = None
     order: Floats | None = None
+
+    @property
+    def made(self) -> tuple[Hashable, ...]:
+        """The columns of the design and of the response that are not in the table."""
+        return ()
+
+    @property
+    def raw(self) -> tuple[Hashable, ...]:
+        """The columns that they are made of."""
+        return ()
 
     def prepare(self, batch: Batch) -> PreparedRows:
         """The block of a shard."""
@@ -265,8 +277,9 @@ def hold_rows(
     """
     design, roles = work.design, work.roles
     numbers = [*design.reals, *(() if work.label is not None else roles.y), *roles.sides]
-    domain = Domain([*(Variable(name, "real") for name in dict.fromkeys(numbers)), *states.values()])
-    held = source.hold(work, Settled(domain, source.rows or 0, 0.0), memory_limit=memory_limit)
+    read = [name for name in dict.fromkeys(numbers) if name not in work.made]
+    domain = Domain([*(Variable(name, "real") for name in read), *states.values()])
+    held = source.hold(work, Settled(domain, source.rows or 0, 0.0), raw=work.raw, memory_limit=memory_limit)
     family = work.family if isinstance(work.family, Family) else None
     figures, sums = held.sum(None, by=partial(opening_of, family=family)).parts
     if isinstance(held, HeldLocal) and figures.live * (design.size + 1) <= GATHERED:
