@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.audit.tables import markdown
-from benchmarks.scale_out import memory, race, rounds
+from benchmarks.scale_out import memory, race, rates, rounds
 from benchmarks.scale_out.engines import ENGINES, LOCAL, WORKERS, alone, present
 from benchmarks.scale_out.fits import MEMORY, ROUNDS
 from benchmarks.scale_out.rows import COLUMNS
@@ -25,6 +25,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rows", type=int, nargs="+", help="rows of a table; several for --memory")
     parser.add_argument("--iterations", type=int, default=5, help="iterations of the fits whose rounds are timed")
     parser.add_argument("--memory", action="store_true", help="measure memory, not seconds")
+    parser.add_argument("--rates", action="store_true", help="measure CPU time a row of one core")
     parser.add_argument("--memory-limit", default="128MB", help="the memory_limit= of fits whose memory is measured")
     parser.add_argument("--engine", action="append", choices=ENGINES, help="where rows may be; all of them by default")
     known = ", ".join((*ROUNDS, "race", *MEMORY))
@@ -33,7 +34,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(given)
     options.rows = options.rows or (MEMORY_ROWS if options.memory else (5_000_000,))
     options.engine = options.engine or list(ENGINES)
-    names = [*MEMORY] if options.memory else [*ROUNDS, "race"]
+    names = [*MEMORY] if options.memory else [*rates.RATES] if options.rates else [*ROUNDS, "race"]
     options.names = [name for name in names if not options.only or any(word in name for word in options.only)]
     if not options.names:
         parser.error(f"--only {' '.join(options.only)}: no such part; there are {', '.join(names)}")
@@ -83,10 +84,22 @@ def megabytes(options: argparse.Namespace) -> Iterator[str]:
     yield markdown(memory.head(options.rows), cells)
 
 
+def per_row(options: argparse.Namespace) -> Iterator[str]:
+    """CPU time of one core."""
+    (rows,) = options.rows
+    yield "## Rates"
+    cells = []
+    for name in options.names:
+        with tempfile.TemporaryDirectory(prefix="scale-out-") as folder:
+            cells.append(rates.cells(name, Path(folder), rows, options.seed, options.iterations))
+    yield markdown(rates.HEAD, cells)
+
+
 def main(given: Sequence[str] | None = None) -> int:
     options = arguments(given)
     made = []
-    for block in megabytes(options) if options.memory else seconds(options):
+    parts = megabytes if options.memory else per_row if options.rates else seconds
+    for block in parts(options):
         print(block, end="\n\n", flush=True)
         made.append(block)
     command = " ".join(["python -m benchmarks.scale_out", *(sys.argv[1:] if given is None else given)])

@@ -36,8 +36,9 @@ class Round:
 
 @dataclass
 class Watch:
-    """Sees every round that a fit asks in this process, and every source of rows elsewhere."""
+    """Sees every round that a fit asks in this process, and every source of rows elsewhere, by a clock."""
 
+    clock: Callable[[], float] = time.perf_counter
     rounds: list[Round] = field(default_factory=list)
     sources: list[PartitionedSource] = field(default_factory=list)
 
@@ -47,13 +48,13 @@ class Watch:
         open_frame: Callable[..., None] = PartitionedSource.__init__
 
         def watched(held: Held[Any], parameters: Any, by: Any = None, **chosen: Any) -> Any:
-            out, back, asked = held.bytes_out, held.bytes_back, time.perf_counter()
+            out, back, asked = held.bytes_out, held.bytes_back, self.clock()
             answer = ask(held, parameters, by, **chosen)
             # EM sends its question along with the parameters.
             question = parameters[0] if by is None and isinstance(parameters, tuple) else by
             name = getattr(question, "__name__", type(question).__name__)
             travelled = held.bytes_out - out, held.bytes_back - back
-            self.rounds.append(Round(name, asked, time.perf_counter(), *travelled))
+            self.rounds.append(Round(name, asked, self.clock(), *travelled))
             return answer
 
         def seen(source: PartitionedSource, *arguments: Any) -> None:
