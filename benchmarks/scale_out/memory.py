@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -40,6 +41,7 @@ def compare(
                 alone(LOCAL, draw, name, Path(folder), rows, seed)
                 peak, seconds = alone(LOCAL, measure, name, Path(folder), iterations, limit)
             peaks.append(peak / 1e6)
+            print(f"{name}, {rows:,} rows: {peaks[-1]:,.0f} MB, {seconds:.1f} CPU s", file=sys.stderr, flush=True)
         ratio = max(peaks) / min(peaks)
         flat = f"flat within {FLAT - 1:.0%}: {'yes' if ratio <= FLAT else 'no'}"
         yield (MEMORY[name].title, *(f"{peak:,.0f}" for peak in peaks), f"{ratio:.2f}", flat, f"{seconds:.1f}")
