@@ -60,7 +60,7 @@ def markdown(outcome: Outcome, problem: Problem) -> str:
     """The same table for README.md."""
     lines = [f"| {' | '.join(row)} |" for row in (HEAD, *rows(outcome, problem))]
     lines.insert(1, "|---|" + "---:|" * (len(HEAD) - 2) + "---|")
-    return "\n".join([_heading(outcome), "", *lines, "", *_absent(outcome), _machine()])
+    return "\n".join([_heading(outcome), "", *lines, "", *_absent(outcome), machine()])
 
 
 def _heading(outcome: Outcome) -> str:
@@ -72,7 +72,7 @@ def _absent(outcome: Outcome) -> list[str]:
     return [*lines, f"Not installed: {', '.join(outcome.absent)}."] if outcome.absent else lines
 
 
-def _machine() -> str:
+def machine() -> str:
     """What the figures were measured on."""
     versions = []
     for package in PACKAGES:
