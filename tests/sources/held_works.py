@@ -167,14 +167,20 @@ def slow_gram(prepared: np.ndarray, parameters: tuple[np.ndarray, float]) -> np.
     return Gram().evaluate(prepared, parameters[0])
 
 
-def deadly_gram(prepared: np.ndarray, parameters: tuple[np.ndarray, str]) -> np.ndarray:
-    """The Gram matrix, but the first process that is asked is killed while it computes."""
-    try:
-        Path(parameters[1]).touch(exist_ok=False)
-    except FileExistsError:
-        return Gram().evaluate(prepared, parameters[0])
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("a killed process does not go on")
+@dataclass(frozen=True)
+class Deadly:
+    """A question whose first process is killed while it answers; the others, and the next, answer as they would."""
+
+    question: Callable[[Any, Any], Any]
+    marker: str
+
+    def __call__(self, prepared: Any, parameters: Any) -> Any:
+        try:
+            Path(self.marker).touch(exist_ok=False)
+        except FileExistsError:
+            return self.question(prepared, parameters)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("a killed process does not go on")
 
 
 def waited(condition: Callable[[], bool]) -> None:

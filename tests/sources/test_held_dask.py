@@ -15,13 +15,13 @@ import pytest
 
 from sources.held_works import (
     COLUMNS,
+    Deadly,
     DistinctRows,
     Gram,
     Places,
     Refusing,
     Running,
     Transitions,
-    deadly_gram,
     frame,
     gram_of,
     slow_gram,
@@ -145,7 +145,7 @@ def test_a_worker_killed_during_a_round_changes_no_digit(client: Any, tmp_path: 
     held = hold(dd.from_pandas(frame(), npartitions=9), Gram())
     before = held.sum(BETA)
     marker = tmp_path / "killed"
-    np.testing.assert_array_equal(held.sum((BETA, str(marker)), by=deadly_gram), before)
+    np.testing.assert_array_equal(held.sum(BETA, by=Deadly(Gram().evaluate, str(marker))), before)
     assert marker.exists()
 
 

@@ -16,13 +16,13 @@ import pytest
 
 from sources.held_works import (
     COLUMNS,
+    Deadly,
     DistinctRows,
     Gram,
     Places,
     Refusing,
     Running,
     Transitions,
-    deadly_gram,
     frame,
     gram_of,
     process,
@@ -124,7 +124,7 @@ def test_a_killed_worker_changes_no_digit(spark: Any, tmp_path: Path) -> None:
     with hold(spark.createDataFrame(frame()).repartition(4), Gram()) as held:
         before = held.sum(BETA)
         marker = tmp_path / "killed"
-        np.testing.assert_array_equal(held.sum((BETA, str(marker)), by=deadly_gram), before)
+        np.testing.assert_array_equal(held.sum(BETA, by=Deadly(Gram().evaluate, str(marker))), before)
         assert marker.exists()
 
 

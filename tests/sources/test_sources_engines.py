@@ -12,6 +12,8 @@ import pytest
 from sources.tables import COLUMNS, NAMES, STATISTICS, counts_of, pandas_frame, states_of, summary
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, OptionError, UnknownStateError
+from suffice.models.glm.input import is_sparse
+from suffice.models.markov.contingency import read_cells
 from suffice.sources import Tally, open_source, summarize_source
 from suffice.statistics import Counts, Moments, Summary
 
@@ -195,3 +197,15 @@ def test_frames_that_narwhals_wraps(reference: Summary) -> None:
 def test_a_folder_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no file"):
         open_source(tmp_path)
+
+
+class AnyColumn:
+    """A frame that takes any name for that of a column, as those of Spark Connect do."""
+
+    def __getattr__(self, name: str) -> object:
+        return object()
+
+
+def test_a_frame_that_has_every_attribute_is_neither_sparse_nor_a_table_of_counts() -> None:
+    assert not is_sparse(AnyColumn())
+    assert read_cells(AnyColumn(), None, {}, ["a"], named=False) is None

@@ -65,7 +65,8 @@ class Coding:
 
 def is_sparse(X: Any) -> bool:
     """Whether X is a SciPy sparse matrix or array."""
-    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+    # Asked of the type: a frame of Spark Connect takes any name for that of a column.
+    return hasattr(type(X), "tocsr") and hasattr(type(X), "nnz")
 
 
 def is_matrix(X: object) -> bool:

@@ -148,7 +148,8 @@ def _read_cells(
             return _from_series(_unrolled(data, pandas), states)
         if isinstance(data, pandas.DataFrame) and isinstance(data.index, pandas.MultiIndex):
             return _from_frame(data, states, known)
-    if hasattr(data, "dims") and hasattr(data, "coords"):
+    # Asked of the type: a frame of Spark Connect takes any name for that of a column.
+    if hasattr(type(data), "dims") and hasattr(type(data), "coords"):
         return _from_named_axes(data)
     if isinstance(data, np.ndarray) and data.ndim >= 3:
         return _from_axes(data, columns, states)

@@ -1,0 +1,189 @@
+"""Fits whose workers are killed, whose partitions are odd, and that are interrupted: undisturbed, or as in memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import suffice as sf
+from sources.held_works import Deadly
+from suffice.models.em import held_rows
+from suffice.sources.held import Held
+from suffice.sources.partitioned import HeldElsewhere
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ROWS, PARTS = 1200, 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model that iterates, its columns, what its fit is told, and its parameters."""
+
+    model: Callable[..., Any]
+    columns: list[str]
+    parameters: Callable[[Any], list[Any]]
+    options: dict[str, Any]
+
+    def fit(self, rows: Any, **run: Any) -> Any:
+        return self.model(**run).fit(rows[self.columns], **self.options)
+
+
+SEQUENCES = {"group": "person", "order": "step"}
+
+CASES: dict[str, Case] = {
+    "EM": Case(
+        lambda **run: sf.BayesianNetwork([("a", "gaps"), ("gaps", "c")], **{"max_iter": 5, **run}),
+        ["a", "gaps", "c"],
+        lambda model: [model.table(node).values for node in ("a", "gaps", "c")],
+        {},
+    ),
+    "GLM": Case(
+        lambda **run: sf.GLM("poisson", **run),
+        ["x", "a", "visits"],
+        lambda model: [model.coefficients_, model.standard_errors_],
+        {"y": "visits", "columns": ["x", "a"]},
+    ),
+    "HMM": Case(
+        lambda **run: sf.HiddenMarkovModel(2, emission=sf.Categorical(), random_state=0, **{"max_iter": 5, **run}),
+        ["person", "step", "c"],
+        lambda model: [model.initial_, model.transitions_],
+        {**SEQUENCES, "columns": "c"},
+    ),
+    "CRF": Case(
+        lambda **run: sf.ChainCRF(**{"max_iter": 5, **run}),
+        ["person", "step", "a", "x", "c"],
+        lambda model: [model.weights_],
+        {**SEQUENCES, "y": "c", "columns": ["a", "x"]},
+    ),
+}
+
+
+def table() -> pd.DataFrame:
+    """States of which some are missing, numbers, counts, and sequences of steps."""
+    rng = np.random.default_rng(3)
+    names = np.array(["u", "v", "w"])
+    a = rng.integers(0, 3, ROWS)
+    b = (a + (rng.random(ROWS) < 0.3)) % 3
+    data = pd.DataFrame({"a": names[a], "x": rng.normal(size=ROWS)})
+    data["gaps"] = pd.Series(names[b]).where(rng.random(ROWS) > 0.3, None)
+    data["c"] = names[(b + (rng.random(ROWS) < 0.2)) % 3]
+    data["visits"] = rng.poisson(np.exp(0.3 * data["x"]))
+    return data.assign(person=np.arange(ROWS) // 12, step=np.arange(ROWS) % 12)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    sql = pytest.importorskip("pyspark.sql")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        tests = str(Path(__file__).resolve().parent.parent)
+        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ.get("PYTHONPATH", ""), tests]))
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "2",
+        }
+        session = sql.SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()
+        yield session
+        session.stop()
+
+
+@pytest.fixture(autouse=True)
+def rows_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Distinct rows stay with the workers, however few they are."""
+    monkeypatch.setattr(held_rows, "FEW_NUMBERS", 0)
+
+
+def in_partitions(data: pd.DataFrame) -> Any:
+    return pytest.importorskip("dask.dataframe").from_pandas(data, npartitions=PARTS, sort=False)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(client: Any) -> Callable[[str], Any]:
+    """The fit on the same cluster to which nothing happens, by the name of the case."""
+    return cache(lambda name: CASES[name].fit(in_partitions(table())))
+
+
+def assert_same(case: Case, model: Any, right: Any) -> None:
+    """To the last bit: answers are added in the order of the partitions, whichever worker gives them."""
+    for value, expected in zip(case.parameters(model), case.parameters(right), strict=True):
+        np.testing.assert_array_equal(np.asarray(value), np.asarray(expected))
+    assert model.report_.iterations == right.report_.iterations
+
+
+# Killed in the middle of a fit --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_worker_killed_between_two_iterations_changes_no_digit(name: str, client: Any, undisturbed: Any) -> None:
+    """What it held is prepared again, by the other one or by that which takes its place."""
+    killed = []
+
+    def kill(state: Any) -> None:
+        if state.iteration == 2 and not killed:
+            workers = client.run(os.getpid)
+            killed.append(workers[min(workers)])
+            os.kill(killed[0], signal.SIGKILL)
+
+    right = undisturbed(name)
+    assert_same(CASES[name], CASES[name].fit(in_partitions(table()), callback=kill), right)
+    assert killed
+    assert right.report_.iterations > 2
+
+
+@pytest.fixture
+def third_round_kills(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], Path]:
+    """From now on the third round of a fit kills the first process that it asks; the file is there when it has."""
+    marker, ask = tmp_path / "killed", Held.sum
+
+    def deadly(held: Held[Any], parameters: Any, by: Any = None, *, shards: Any = None) -> Any:
+        if held.rounds == 2 and isinstance(held, HeldElsewhere):
+            by = Deadly(held.work.evaluate if by is None else by, str(marker))
+        return ask(held, parameters, by, shards=shards)
+
+    def begin() -> Path:
+        monkeypatch.setattr(Held, "sum", deadly)
+        return marker
+
+    return begin
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_worker_killed_while_it_answers_changes_no_digit(name: str, undisturbed: Any, third_round_kills: Any) -> None:
+    right = undisturbed(name)
+    marker = third_round_kills()
+    assert_same(CASES[name], CASES[name].fit(in_partitions(table())), right)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("name", ["EM", "GLM"])
+def test_a_python_worker_of_spark_killed_while_it_answers(name: str, spark: Any, third_round_kills: Any) -> None:
+    case, rows = CASES[name], spark.createDataFrame(table()).coalesce(2)
+    right = case.fit(rows)
+    marker = third_round_kills()
+    assert_same(case, case.fit(rows), right)
+    assert marker.exists()
