@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from suffice.models.markov_chain.smoothing import Katz as Katz
     from suffice.models.markov_chain.smoothing import KneserNey as KneserNey
     from suffice.models.mixture import Mixture as Mixture
+    from suffice.sources.round_files import FileRounds as FileRounds
     from suffice.sources.sites import Question as Question
     from suffice.sources.sites import Rounds as Rounds
     from suffice.sources.sites import Site as Site
@@ -148,6 +149,7 @@ _EXPORTS: dict[str, str] = {
     "Variable": "suffice.domain",
     "summarize": "suffice.fitting.summarizing",
     # sites that share no rows
+    "FileRounds": "suffice.sources.round_files",
     "Question": "suffice.sources.sites",
     "Rounds": "suffice.sources.sites",
     "Site": "suffice.sources.sites",

@@ -14,7 +14,8 @@ import suffice as sf
 from command_line import Command
 
 COMMANDS = (
-    *("fit", "summarize", "merge", "plan", "query", "table", "score", "predict", "sample", "convert", "show", "demo"),
+    *("fit", "summarize", "merge", "round", "plan", "query", "table"),
+    *("score", "predict", "sample", "convert", "show", "demo"),
 )
 
 

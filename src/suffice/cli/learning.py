@@ -1,4 +1,4 @@
-"""The commands that learn, and those that prepare it: fit, summarize, merge, plan."""
+"""The commands that learn, and those that prepare it: fit, summarize, merge, round, plan."""
 
 from __future__ import annotations
 
@@ -268,3 +268,28 @@ def plan(
         with rows(data) as given:
             facts = describe_plan(opened, given, chosen, each)
     say(facts, as_json=json, text=lines(facts))
+
+
+@app.command("round")
+def answer_round(
+    question: Annotated[Path, typer.Argument(help="File of a question, that a fit across sites has written.")],
+    data: Annotated[list[str], typer.Argument(help="Rows of this site.")],
+    site: Annotated[str, typer.Option(help="Name of this site, as the fit knows it.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File of the answer; else beside it.")] = None,
+    minimum_count: MinimumCount = None,
+    column: Column = None,
+    json: Json = False,
+) -> None:
+    """Answer one round of a fit across sites that share no rows.
+
+    The answer holds counts and sums, and no rows. `sf.FileRounds` writes the questions and reads the answers.
+    """
+    import suffice as sf
+    from suffice.cli.showing import say
+    from suffice.sources.round_files import write_answer
+
+    answer = question.with_name(f"{question.stem.replace('question', 'answer')}-{site}.json")
+    answer = answer if output is None else output
+    with rows(data) as opened:
+        write_answer(question, sf.Site(opened, columns=column or None, minimum_count=minimum_count), site, answer)
+    say({"file": str(answer)}, as_json=json, text=f"answered, written to {answer}")

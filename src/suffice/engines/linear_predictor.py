@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,7 @@ class RowBlock:
     factors: NDArray[Any] | None = None
     start: int = 0
     trials: Floats | None = None
+    holds_rows: ClassVar[bool] = True
 
     @property
     def rows(self) -> int:

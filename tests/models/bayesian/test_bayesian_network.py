@@ -151,7 +151,7 @@ def test_a_wide_family_follows_the_rows() -> None:
         ([("a", "a")], "its own parent"),
         ([("a", "b"), ("a", "b")], "more than once"),
         ({"a": "bc"}, "expected a list of names"),
-        ("a->b", "expected edges"),
+        ("a, b", "expected edges"),
         ([], "no nodes"),
         ([("a", "b", "c")], "pair"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -304,8 +304,6 @@ class RowBlocks:
     """Blocks of rows, one after the other."""
 
     blocks: tuple[RowBlock, ...]
-
-    holds_rows: ClassVar[bool] = True
 
     def __add__(self, other: RowBlocks) -> RowBlocks:
         """Both sets of rows."""
