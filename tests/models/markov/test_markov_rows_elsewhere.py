@@ -168,3 +168,12 @@ def test_few_variables_of_many_joint_states_are_learned_from_rows_too(declared: 
     for data in (frame, parquet):
         weights = few.clone().fit(data).weights_
         np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-6)
+
+
+def test_sites_learn_by_sums_and_release_no_rows_that_are_drawn() -> None:
+    frame = table()
+    rounds = sf.Rounds([sf.Site(frame[:200], name="a"), sf.Site(frame[200:].reset_index(drop=True), name="b")])
+    here, there = network("pseudolikelihood").fit(rounds), network("pseudolikelihood").fit(frame)
+    np.testing.assert_allclose(here.weights_, there.weights_, rtol=0, atol=1e-10)
+    with pytest.raises(sf.errors.DataError, match="holds rows, and none are released"):
+        network("cd").fit(rounds)
