@@ -17,7 +17,7 @@ import pytest
 import suffice as sf
 from suffice.models.em import held_rows
 from suffice.models.markov import task
-from suffice.models.markov.approximate import held_sample
+from suffice.models.markov.approximate import held_sample, rows
 from suffice.models.markov.approximate.held_sample import KeepSample
 from suffice.sources import shards as shards_of_batches
 from suffice.sources import stream
@@ -50,11 +50,10 @@ def shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several small shards, and nobody who reads all rows."""
     monkeypatch.setattr(shards_of_batches, "SHARD_BYTES", 1)
     monkeypatch.setattr(stream, "BATCH_ROWS", 100)
-    whole = task.read_rows
 
     def read_rows(source: Any, *others: Any) -> Any:
         assert source.residence == "memory"
-        return whole(source, *others)
+        return rows.read_rows(source, *others)
 
     monkeypatch.setattr(task, "read_rows", read_rows)
 
@@ -154,3 +153,27 @@ def test_chains_clamped_at_rows_take_few_distinct_rows_or_say_what_to_do(
         hidden.clone().fit(parquet)
     summary = sf.summarize(hidden, parquet)
     np.testing.assert_array_equal(hidden.clone().fit(summary).weights_, there.weights_)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_few_variables_of_many_joint_states_are_learned_from_rows_too(declared: bool, parquet: str) -> None:
+    # Beyond 65,536 joint states no joint counts are kept. A variable apart from all others changes no other weight.
+    frame, names = pd.read_parquet(parquet)[NAMES[:12]], NAMES[:12]
+    options: dict[str, Any] = {"solver": "pseudolikelihood", "tolerance": 1e-9}
+    if declared:
+        options["states"] = {name: ["a", "b", "c"] for name in names}
+    few = sf.MarkovNetwork(list(pairwise(names)), **options)
+    many = sf.MarkovNetwork([*pairwise(names), (NAMES[12],)], solver="pseudolikelihood", tolerance=1e-9)
+    expected = many.fit(pd.read_parquet(parquet)).weights_[: 11 * 9]
+    for data in (frame, parquet):
+        weights = few.clone().fit(data).weights_
+        np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-6)
+
+
+def test_sites_learn_by_sums_and_release_no_rows_that_are_drawn() -> None:
+    frame = table()
+    rounds = sf.Rounds([sf.Site(frame[:200], name="a"), sf.Site(frame[200:].reset_index(drop=True), name="b")])
+    here, there = network("pseudolikelihood").fit(rounds), network("pseudolikelihood").fit(frame)
+    np.testing.assert_allclose(here.weights_, there.weights_, rtol=0, atol=1e-10)
+    with pytest.raises(sf.errors.DataError, match="holds rows, and none are released"):
+        network("cd").fit(rounds)

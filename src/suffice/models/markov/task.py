@@ -194,7 +194,11 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         if not sampled and not self.spec.by_sampling and self.options["missing"] != "raise":
             return self._complete(source, known, purpose, ask, jointly=jointly)
         try:
-            return self._of_sample(source, known, purpose) if sampled else self._counted(source, known, purpose, ask)
+            data = None if sampled else self._counted(source, known, purpose, ask)
+            if data is None or (purpose == "fit" and self.spec.by_sampling and self._lacks_rows(data.statistics)):
+                here = sampled or _is_local(source)
+                return self._of_sample(source, known, purpose) if here else self._of_shards(source, known, purpose, ask)
+            return data
         except MissingValueError as error:
             if self.spec.by_sampling and self.options["solver"] != "sml":
                 raise
@@ -282,6 +286,10 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         return replace(
             data, passes=max(source.passes, 1), sample=HeldSample(held, len(self.spec.nodes), settled.weight)
         )
+
+    def _lacks_rows(self, summary: Summary) -> bool:
+        """Whether the solver needs rows, and the variables have too many joint states for counts of them to be kept."""
+        return self.spec.samples_rows and math.prod(summary.domain.shape(self.spec.nodes)) > JOINT_CELLS
 
     def _missing(self, settled: Settled) -> MissingValueError:
         columns = listing([f"{name!r} ({count:,} of {settled.rows:,} rows)" for name, count in settled.missing.items()])
