@@ -235,7 +235,9 @@ def test_rows_parents_and_weights_change_nothing(seed: int) -> None:
     theirs = other.node("visits").coefficients_.to_dict()
     assert mine == pytest.approx(theirs, rel=1e-7, abs=1e-8)
     weights = rng.integers(0, 4, 80)
-    weighted = sf.BayesianNetwork(EDGES, nodes=kinds(), prior=1.0, states=_states(rows)).fit(rows, weights)
+    weighted = sf.BayesianNetwork(EDGES, nodes=kinds(), prior=1.0, states=_states(rows)).fit(
+        rows, sample_weight=weights
+    )
     repeated = sf.BayesianNetwork(EDGES, nodes=kinds(), prior=1.0, states=_states(rows)).fit(
         part(rows, np.repeat(np.arange(80), weights))
     )

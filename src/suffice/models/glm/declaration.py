@@ -68,7 +68,7 @@ class GLM(Estimator):
         covariance: of the coefficients: from the "expected" or the "observed" information (of ordered labels always
             the latter), or the "robust" sandwich.
         categorical: names of columns that are factors although they hold numbers, or a dict of their levels in order.
-        unknown: what a level never seen does when predicting: "raise", or "pool" for the average effect.
+        unknown: what a level never seen does when predicting: "raise" or, without a formula, "pool" (average effect).
         collinear: what a column that is a combination of others does: "raise" or "drop".
         reference: the class whose linear predictor is 0 in a multinomial model; the last unless said.
         states: labels of the response in their order: (failure, success), or from the lowest to the highest.

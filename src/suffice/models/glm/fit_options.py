@@ -51,6 +51,7 @@ class FitOptions:
         chosen = known.family if family is None else family
         link = link_of(chosen, given["link"])
         chosen.check_options(given)
+        check_effects(given, chosen, known.dispersion)
         states = given["states"] if known.states is None else known.states
         dispersion = given["dispersion"] if known.dispersion is None else known.dispersion
         return cls(given, chosen, link, states, dispersion, known.size)
@@ -113,6 +114,36 @@ def check_options(options: Mapping[str, Any]) -> None:
         Variable.discrete("y", states)
     if dispersion not in ("pearson", "ml") and not (is_number(dispersion) and dispersion > 0):
         raise OptionError(f"dispersion is {dispersion!r}; expected 'pearson', 'ml' or a positive number.")
+    check_effects(options, known.family, known.dispersion)
+
+
+def check_effects(options: Mapping[str, Any], family: ResponseFamily, known: float | None) -> None:
+    """Refuse options that would change nothing; known: the dispersion that a distribution fixes."""
+    dispersion, solver = options["dispersion"], options["solver"]
+    fixed = known if family.free_dispersion else 1.0
+    if fixed is not None and dispersion not in ("pearson", fixed):
+        larger = ", or the negative binomial family" if family.name == "poisson" else ""
+        raise OptionError(
+            f"dispersion is {dispersion!r}, and it is {fixed:g} for this distribution of the response "
+            f"({family.name}). Leave dispersion= out; where the spread is larger use covariance='robust'{larger}."
+        )
+    if options["penalize_intercept"] and options["prior"] is None:
+        raise OptionError("penalize_intercept=True changes nothing without a prior; give prior=, or leave it out.")
+    if options["penalize_intercept"] and not options["fit_intercept"]:
+        raise OptionError("penalize_intercept=True changes nothing where fit_intercept=False; leave one of them out.")
+    if options["formula"] is not None and options["unknown"] != "raise":
+        raise OptionError(
+            f"unknown={options['unknown']!r} has no effect with a formula, whose terms have no average effect; leave "
+            "one of them out, or name the factors by categorical=."
+        )
+    if options["formula"] is not None and options["categorical"] is not None:
+        raise OptionError("categorical= has no effect with a formula; write C(column) in the formula.")
+    if options["keep_iterates"] and solver not in ("auto", "irls"):
+        raise OptionError(f"keep_iterates=True keeps those of IRLS; the solver is {solver!r}. Set solver='irls'.")
+    if callable(options["step_size"]) and options["decay"]:
+        raise OptionError(
+            "decay= lets a constant step_size fall, and step_size is a function; leave decay= out, or put it there."
+        )
 
 
 def check_fitted(options: Mapping[str, Any], family: str, specification: object) -> None:

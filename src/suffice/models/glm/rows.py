@@ -130,6 +130,10 @@ def read_rows(given: Inputs, options: FitOptions) -> RegressionData:
         return with_reference(
             replace(_read(given, options, coding), response=y if isinstance(y, str) else None), options
         )
+    if given["columns"] is not None:
+        raise OptionError(
+            "columns= has no effect with a formula, which names its columns itself; leave one of them out."
+        )
     side = str(formula).partition("~")[0].strip()
     name = side if side.isidentifier() else y if isinstance(y, str) else None
     data = _from_formula(given.data, given, options, coding, formula)

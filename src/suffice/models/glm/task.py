@@ -60,10 +60,21 @@ def regression_of(options: FitOptions, data: RegressionData) -> GLMProblem:
     if response == "ordered":
         return OrderedRegression(options, data, regression_of)
     if response == "vectors":
+        _check_closed(options, "a response of vectors")
         if prior is None:
             return VectorLeastSquares(options, data, regression_of)
         kind = WishartRegression if isinstance(prior, NormalWishart) else JointMode
         return kind(options, data, regression_of)
     if options.penalties(data.design).conjugate is not None:
+        _check_closed(options, "a conjugate prior")
         return ConjugateRegression(options, data, regression_of)
     return OnePredictor(options, data, regression_of)
+
+
+def _check_closed(options: FitOptions, what: str) -> None:
+    """Refuse options of solvers where none is used."""
+    for name, default in (("solver", "auto"), ("keep_iterates", False)):
+        if options.given[name] != default:
+            raise OptionError(
+                f"{name}={options.given[name]!r} has no effect: {what} has a solution of its own. Leave {name}= out."
+            )
