@@ -167,6 +167,15 @@ def slow_gram(prepared: np.ndarray, parameters: tuple[np.ndarray, float]) -> np.
     return Gram().evaluate(prepared, parameters[0])
 
 
+def is_first(marker: str) -> bool:
+    """Whether no process has asked before."""
+    try:
+        Path(marker).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Deadly:
     """A question whose first process is killed while it answers; the others, and the next, answer as they would."""
@@ -175,12 +184,24 @@ class Deadly:
     marker: str
 
     def __call__(self, prepared: Any, parameters: Any) -> Any:
-        try:
-            Path(self.marker).touch(exist_ok=False)
-        except FileExistsError:
-            return self.question(prepared, parameters)
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError("a killed process does not go on")
+        if is_first(self.marker):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.question(prepared, parameters)
+
+
+@dataclass(frozen=True)
+class Interrupting:
+    """A slow question, in whose middle another process gets Ctrl-C, once."""
+
+    question: Callable[[Any, Any], Any]
+    marker: str
+    process: int
+
+    def __call__(self, prepared: Any, parameters: Any) -> Any:
+        if is_first(self.marker):
+            os.kill(self.process, signal.SIGINT)
+            time.sleep(1.0)
+        return self.question(prepared, parameters)
 
 
 def waited(condition: Callable[[], bool]) -> None:

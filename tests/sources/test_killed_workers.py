@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from sources.held_works import Deadly
+from sources.held_works import Deadly, Interrupting, waited
 from suffice.models.em import held_rows
 from suffice.sources.held import Held
 from suffice.sources.partitioned import HeldElsewhere
@@ -187,3 +187,83 @@ def test_a_python_worker_of_spark_killed_while_it_answers(name: str, spark: Any,
     marker = third_round_kills()
     assert_same(case, case.fit(rows), right)
     assert marker.exists()
+
+
+# Odd partitions, bad values, Ctrl-C ---------------------------------------------------------------------------------
+
+
+def in_pieces(data: pd.DataFrame, ends: list[int]) -> Any:
+    """Partitions that end at these rows, each with the categories that it holds."""
+    frames, dask = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask")
+    data = data.astype({"a": "category"})
+    parts = [data.iloc[i:j] for i, j in zip([0, *ends[:-1]], ends, strict=True)]
+    parts = [part.assign(a=part["a"].cat.remove_unused_categories()) for part in parts]
+    with dask.config.set({"dataframe.convert-string": False}):
+        meta = data.iloc[:0].assign(a=pd.Categorical([]))
+        return frames.from_map(lambda k: parts[k], range(len(parts)), meta=meta)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_odd_partitions(name: str, client: Any) -> None:
+    """An empty one first and one in the middle, one of a single row, and a category that the first ones lack."""
+    case, data = CASES[name], table()
+    data.loc[:400, "a"] = data.loc[:400, "a"].replace("u", "w")
+    model, here = case.fit(in_pieces(data, [0, 1, 400, 400, 800, ROWS])), case.fit(data)
+    for value, right in zip(case.parameters(model), case.parameters(here), strict=True):
+        np.testing.assert_allclose(np.asarray(value), np.asarray(right), rtol=1e-10, atol=1e-12)
+
+
+BAD: dict[str, tuple[str, Any, str]] = {
+    "EM": ("c", "?", r"Column 'c' holds '\?'"),
+    "GLM": ("x", np.nan, "Column 'x' has a missing value"),
+    "HMM": ("x", np.inf, "Column 'x' holds"),
+    "CRF": ("x", np.nan, "Column 'x' is nan"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_value_in_one_partition(name: str, client: Any) -> None:
+    """The class of the error here, and where the value is."""
+    column, value, words = BAD[name]
+    case, data = CASES[name], table()
+    if name == "EM":
+        case = replace(case, model=partial(case.model, states={key: ["u", "v", "w"] for key in case.columns}))
+    if name == "HMM":
+        case = replace(case, model=lambda: sf.HiddenMarkovModel(2, emission="normal"), columns=["person", "step", "x"])
+        case = replace(case, options={**SEQUENCES, "columns": "x"})
+    data.loc[907, column] = value
+    with pytest.raises(sf.SufficeError, match=words) as here:
+        case.fit(data)
+    with pytest.raises(type(here.value), match=rf"{words}.*\(row \d+\).*partition \d of a Dask DataFrame") as there:
+        case.fit(in_pieces(data, [300, 300, 600, 900, ROWS]))
+    assert type(there.value) is type(here.value)
+    if "brought together" not in str(there.value):  # Else row and partition are those of the shuffle, as it says.
+        assert "(row 7)" in str(there.value)
+        assert "partition 4" in str(there.value)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_interrupt_in_a_round_gives_the_best_so_far(
+    name: str, client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That of an interrupt here after as many iterations, and no task goes on."""
+    case, ask, iterations, marker = CASES[name], Held.sum, [], tmp_path / "interrupted"
+
+    def interrupted(held: Held[Any], parameters: Any, by: Any = None, *, shards: Any = None) -> Any:
+        if len(iterations) == 2:
+            by = Interrupting(held.work.evaluate if by is None else by, str(marker), os.getpid())
+        return ask(held, parameters, by, shards=shards)
+
+    def stop(state: Any) -> None:
+        if state.iteration == 2:
+            raise KeyboardInterrupt
+
+    here = case.fit(table(), callback=stop)
+    monkeypatch.setattr(Held, "sum", interrupted)
+    model = case.fit(in_partitions(table()), callback=iterations.append)
+    assert marker.exists()
+    for fitted in (model, here):
+        assert (fitted.report_.converged, fitted.report_.stop_reason) == (False, "interrupted")
+    for value, right in zip(case.parameters(model), case.parameters(here), strict=True):
+        np.testing.assert_allclose(np.asarray(value), np.asarray(right), rtol=1e-10, atol=1e-12)
+    waited(lambda: not any(map(len, client.processing().values())))

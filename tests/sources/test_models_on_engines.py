@@ -52,6 +52,7 @@ def table() -> pd.DataFrame:
     data["z"] = np.where(rng.random(ROWS) < 0.1, np.nan, x + rng.normal(size=ROWS))
     data["person"] = np.arange(ROWS) // 20
     data["step"] = np.arange(ROWS) % 20
+    data["next"] = [[step + 1] if step < 19 else [] for step in data["step"].tolist()]
     data["positive"] = rng.gamma(2.0, size=ROWS)
     return data
 
@@ -124,6 +125,18 @@ CASES: dict[str, Case] = {
         {"group": "person", "order": "step", "columns": "b"},
         most=30_000,  # It begins from its first sequences, up to a number of steps; these travel.
     ),
+    "chain CRF": Case(
+        lambda: sf.ChainCRF(max_iter=6),
+        lambda model: [model.weights_],
+        ["person", "step", "a", "x", "b"],
+        {"y": "b", "group": "person", "order": "step", "columns": ["a", "x"]},
+    ),
+    "graph CRF": Case(
+        lambda: sf.GraphCRF(max_iter=6),
+        lambda model: [model.weights_],
+        ["person", "step", "next", "x", "y", "success"],
+        {"y": "success", "group": "person", "node": "step", "neighbours": "next", "columns": ["x", "y"]},
+    ),
 }
 
 
@@ -157,7 +170,9 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
         cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
         client = distributed.Client(cluster)
         started.extend([cluster.close, client.close])
-        return frames.read_parquet(paths)
+        # Dask would make texts of lists.
+        with pytest.importorskip("dask").config.set({"dataframe.convert-string": False}):
+            return frames.read_parquet(paths)
 
     def spark() -> Any:
         sql = pytest.importorskip("pyspark.sql")
