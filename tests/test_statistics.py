@@ -316,7 +316,7 @@ def test_a_function_that_is_registered_is_added_up() -> None:
         del FUNCTIONS["root"]
 
 
-def test_a_summary_with_rare_cells_is_refused():
+def test_a_summary_with_rare_cells_is_refused() -> None:
     frame = {"a": ["x"] * 9 + ["y"] * 4, "b": ["u"] * 10 + ["v"] * 3, "w": [5.0] * 13, "r": list(range(13))}
     network = sf.BayesianNetwork([("a", "b")])
     cells = {("x", "u"): 9, ("y", "u"): 1, ("y", "v"): 3}
@@ -331,7 +331,7 @@ def test_a_summary_with_rare_cells_is_refused():
         sf.summarize(sf.Moments(("r",)), frame, states={"r": "real"}, minimum_count=14)
 
 
-def test_a_summary_of_rows_says_so():
+def test_a_summary_of_rows_says_so() -> None:
     frame = {"a": ["x", None, "y"] * 5, "b": ["u", "v", "v"] * 5}
     network = sf.BayesianNetwork([("a", "b")])
     with pytest.warns(sf.SufficeWarning, match="holds the distinct rows of 'a', 'b'"):

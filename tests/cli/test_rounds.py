@@ -1,7 +1,10 @@
 """Rounds by files: the fit goes on as answers come in; wrong, damaged and hostile files are refused."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +22,7 @@ ROWS["cured"] = (RNG.random(120) < 1 / (1 + np.exp(-ROWS.dose))).astype(int)
 PARTS = {"north": ROWS[:50].reset_index(drop=True), "south": ROWS[50:].reset_index(drop=True)}
 
 
-def fitted_by_files(model, folder, parts, **options):
+def fitted_by_files(model: Any, folder: Path, parts: dict[str, pd.DataFrame], **options: Any) -> tuple[Any, int]:
     """The fit, run again and again until all rounds are answered, and the number of rounds."""
     for number in range(1, 200):
         try:
@@ -31,7 +34,7 @@ def fitted_by_files(model, folder, parts, **options):
     raise AssertionError("no end")
 
 
-def test_a_regression_by_files_equals_that_by_calls(tmp_path):
+def test_a_regression_by_files_equals_that_by_calls(tmp_path: Path) -> None:
     calls = sf.Rounds({name: sf.Site(part) for name, part in PARTS.items()})
     here = sf.GLM("binomial").fit(calls, y="cured")
     there, rounds = fitted_by_files(sf.GLM("binomial"), tmp_path, PARTS, y="cured")
@@ -40,7 +43,7 @@ def test_a_regression_by_files_equals_that_by_calls(tmp_path):
     assert there.report_.certificate == here.report_.certificate
 
 
-def test_em_by_files_equals_that_by_calls(tmp_path):
+def test_em_by_files_equals_that_by_calls(tmp_path: Path) -> None:
     frame = ROWS[["ward"]].assign(other=RNG.choice(list("uv"), 120)).mask(RNG.random((120, 2)) < 0.1)
     parts = {"north": frame[:50].reset_index(drop=True), "south": frame[50:].reset_index(drop=True)}
     model = sf.BayesianNetwork([("ward", "other")], tolerance=1e-3)
@@ -55,7 +58,7 @@ def first_question(folder: Path) -> Path:
     return folder / "question-0001.json"
 
 
-def test_the_command_answers_a_round(good: Command, command: Command, tmp_path):
+def test_the_command_answers_a_round(good: Command, command: Command, tmp_path: Path) -> None:
     question = first_question(tmp_path)
     for name, part in PARTS.items():
         part.to_csv(tmp_path / f"{name}.csv", index=False)
@@ -69,8 +72,9 @@ def test_the_command_answers_a_round(good: Command, command: Command, tmp_path):
     assert "minimum_count=1000" in refused.err
 
 
-def test_files_of_another_round_fit_or_site_are_refused(tmp_path):
-    question, options = first_question(tmp_path), {"y": "cured"}
+def test_files_of_another_round_fit_or_site_are_refused(tmp_path: Path) -> None:
+    question = first_question(tmp_path)
+    options: dict[str, Any] = {"y": "cured"}
     for name, part in PARTS.items():
         write_answer(question, sf.Site(part), name, tmp_path / f"answer-0001-{name}.json")
     with pytest.raises(MissingAnswersError):
@@ -105,7 +109,7 @@ def test_files_of_another_round_fit_or_site_are_refused(tmp_path):
         "a text",
     ],
 )
-def test_hostile_questions_are_refused(tmp_path, evil):
+def test_hostile_questions_are_refused(tmp_path: Path, evil: object) -> None:
     question = first_question(tmp_path)
     document = json.loads(question.read_text(encoding="utf-8"))
     document["content"]["question"] = evil
@@ -115,13 +119,13 @@ def test_hostile_questions_are_refused(tmp_path, evil):
     assert not (tmp_path / "answer.json").exists()
 
 
-def test_what_is_named_is_the_librarys_own():
+def test_what_is_named_is_the_librarys_own() -> None:
     for name in NAMED:
         assert name.startswith("suffice.")
         assert callable(wire._named(name))
 
 
-def test_a_folder_is_a_folder(tmp_path):
+def test_a_folder_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(sf.OptionError, match="no folder"):
         sf.FileRounds(tmp_path / "nowhere", ["north"])
     with pytest.raises(sf.OptionError, match="list of their names"):

@@ -141,7 +141,7 @@ def assert_same(case: Case, model: Any, right: Any) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_worker_killed_between_two_iterations_changes_no_digit(name: str, client: Any, undisturbed: Any) -> None:
     """What it held is prepared again, by the other one or by that which takes its place."""
-    killed = []
+    killed: list[int] = []
 
     def kill(state: Any) -> None:
         if state.iteration == 2 and not killed:
@@ -247,7 +247,8 @@ def test_an_interrupt_in_a_round_gives_the_best_so_far(
     name: str, client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """That of an interrupt here after as many iterations, and no task goes on."""
-    case, ask, iterations, marker = CASES[name], Held.sum, [], tmp_path / "interrupted"
+    case, ask, marker = CASES[name], Held.sum, tmp_path / "interrupted"
+    iterations: list[int] = []
 
     def interrupted(held: Held[Any], parameters: Any, by: Any = None, *, shards: Any = None) -> Any:
         if len(iterations) == 2:

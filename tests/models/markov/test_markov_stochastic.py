@@ -75,14 +75,14 @@ def test_one_step_of_sml_from_fixed_samples() -> None:
         table = [((a == i) & (b == j)).mean() for i in (0, 1) for j in (0, 1)]
         return np.array([*table, ((a == b) * 1.0 + (b == c)).mean(), (1.5 * c).mean()])
 
-    assert problem.rows is not None
+    assert isinstance(problem.rows, CodedRows)
     expected = features(problem.rows.states) - features(copy.states) - precision * (weights - 0.1) / 60.0
     np.testing.assert_allclose(slope, expected, atol=1e-14)
 
 
 def test_a_minibatch_draws_rows_by_weight() -> None:
     problem = small_problem(batch_size=7)
-    assert problem.rows is not None
+    assert isinstance(problem.rows, CodedRows)
     only = np.zeros(60)
     only[[3, 8]] = 1.0, 3.0
     weighted = small_problem(rows=CodedRows(problem.rows.states, only))
