@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.errors import NotFittedError, OptionError
+from suffice.errors import NotFittedError
 
 RNG = np.random.default_rng(0)
 ROWS = {"a": RNG.integers(0, 2, 200), "b": RNG.integers(0, 2, 200)}
@@ -54,11 +54,14 @@ def test_a_template_of_a_node_may_be_used_again() -> None:
     assert isinstance(net.node("k").glm_.get_params()["family"], sf.Poisson)
 
 
-def test_an_option_cannot_be_assigned() -> None:
-    net = sf.BayesianNetwork({"b": ["a"]})
-    with pytest.raises(OptionError, match=r"set_params\(prior=...\)"):
-        net.prior = 5.0
-    assert net.get_params()["prior"] is None
+def test_an_option_that_is_assigned_is_that_of_the_next_fit() -> None:
+    net = sf.BayesianNetwork({"b": ["a"]}).fit(ROWS)
+    before = net.table("b").values.copy()
+    net.prior = 5.0
+    assert net.get_params()["prior"] == 5.0
+    np.testing.assert_array_equal(net.table("b").values, before)
+    given = sf.BayesianNetwork({"b": ["a"]}, prior=5.0).fit(ROWS)
+    np.testing.assert_array_equal(net.fit(ROWS).table("b").values, given.table("b").values)
 
 
 def test_another_structure_is_another_network() -> None:
