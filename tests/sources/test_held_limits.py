@@ -178,14 +178,14 @@ def test_the_folder_is_gone_with_the_shards(path: str, folder: Path) -> None:
 
 def test_errors_and_interrupts_leave_nothing_behind(path: str, folder: Path) -> None:
     source, settled = opened(path)
+    before = set(threading.enumerate())
     with source.hold(Slopes(), settled, memory_limit=1, threads=2) as held:
         first = held.sum(PARAMETERS)
         with pytest.raises(KeyboardInterrupt):
             held.sum(PARAMETERS, by=interrupted)
-        for thread in threading.enumerate():
-            if thread.name.startswith("suffice"):
-                thread.join(10)
-        assert not [thread for thread in threading.enumerate() if thread.name.startswith("suffice")]
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10)
+        assert set(threading.enumerate()) <= before
         assert np.array_equal(held.sum(PARAMETERS), first)
     frame().assign(u=np.where(np.arange(ROWS) == 3210, np.inf, 0.0)).to_parquet(path, row_group_size=500)
     with pytest.raises(DataError, match=r"'u' holds inf \(row 3210\)"):
