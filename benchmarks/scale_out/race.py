@@ -57,8 +57,9 @@ def dask_ml(frame: Any, solver: str) -> Floats:
     from dask_ml.linear_model import LogisticRegression
 
     names = [name for name in frame.columns if name != "y"]
-    X, y = frame[names].to_dask_array(lengths=True), frame["y"].to_dask_array(lengths=True)
-    model = LogisticRegression(solver=solver, C=1e12, tol=1e-9, max_iter=200).fit(X.persist(), y.persist())
+    # One array of all columns: partitions of a single column are read several at a time, so that lengths would differ.
+    rows = frame[[*names, "y"]].to_dask_array(lengths=True).persist()
+    model = LogisticRegression(solver=solver, C=1e12, tol=1e-9, max_iter=200).fit(rows[:, :-1], rows[:, -1])
     return np.concatenate((np.atleast_1d(model.intercept_), np.ravel(model.coef_)))
 
 
