@@ -12,7 +12,12 @@ import pandas as pd
 import pytest
 
 import suffice as sf
+from suffice.domain import Domain, Variable
+from suffice.engines.space import Space
+from suffice.models.conditional_field.shards import PartOfVector
+from suffice.models.em.held_rows import KeepRows
 from suffice.sources.base import Batch
+from suffice.sources.partitions import Reading
 
 RNG = np.random.default_rng(3)
 ROWS = 600
@@ -238,6 +243,36 @@ def test_rare_states_are_not_released_in_rounds(rare: str) -> None:
     rounds = sf.Rounds([sf.Site(frame, minimum_count=5)])
     with pytest.raises(sf.DataError, match=r"1 of the \d cells in use of 'b' have fewer rows than minimum_count=5"):
         sf.BayesianNetwork([("a", "b")]).fit(rounds)
+
+
+def test_rare_whole_numbers_are_not_released_although_they_were_looked_at_as_numbers() -> None:
+    frame = pd.DataFrame({"a": [0.0, 1.0] * 50, "b": [1.0, 0.0, 0.0, 1.0] * 25})
+    frame.loc[:9, "a"], frame.loc[20:29, "b"], frame.loc[40, "a"] = None, None, 7.0
+    with pytest.raises(sf.DataError, match=r"1 of the 3 cells in use of 'a' have fewer rows than minimum_count=5"):
+        sf.BayesianNetwork([("a", "b")]).fit(sf.Rounds([sf.Site(frame, minimum_count=5)]))
+
+
+def test_rare_categories_are_not_told_with_the_columns() -> None:
+    frame = pd.DataFrame({"a": pd.Categorical(["x"] * 50 + ["rare"]), "b": pd.Categorical(["u", "v", "u"] * 17)})
+    told = sf.Site(frame, minimum_count=5).answer(sf.Question()).variables
+    assert told["a"].states == ()
+    assert told["b"].states == ("u", "v")
+    assert sf.Site(frame).answer(sf.Question()).variables["a"].states == ("rare", "x")
+    with pytest.raises(sf.DataError, match=r"1 of the 2 cells in use of 'a'"):
+        sf.BayesianNetwork([("a", "b")]).fit(sf.Rounds([sf.Site(frame, minimum_count=5)]))
+
+
+def test_a_record_made_of_rows_is_not_released() -> None:
+    frame = pd.DataFrame({"a": ["x", "y"] * 50})
+    domain = Domain([Variable("a", "discrete", ("x", "y"))])
+    reading, work = Reading(domain, settled=True), KeepRows(("a",), domain)
+    for question in (
+        sf.Question(Reading(domain), None, Space),
+        sf.Question(reading, work, PartOfVector),
+        sf.Question(reading, work, None, (PartOfVector, None)),
+    ):
+        with pytest.raises(sf.OptionError, match="holds the class"):
+            sf.Site(frame).answer(question)
 
 
 def test_few_rows_are_not_released_as_sums() -> None:

@@ -131,6 +131,8 @@ class Source(ABC):
     #: Where the rows are: in the memory of this process, where it reads them again and again, on other machines, or at
     #: sites that do not let them go.
     residence: ClassVar[Literal["memory", "read", "elsewhere", "sites"]] = "read"
+    #: Texts that stand for a missing value.
+    missing_texts: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, columns: Iterable[Hashable]) -> None:
         """Keep the names; they must differ."""

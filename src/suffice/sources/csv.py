@@ -15,7 +15,7 @@ of their fields and the pass begins again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,8 @@ class MisfitError(DataError):
 
 class CsvSource(StreamSource):
     """One or more CSV files with the same columns, in any order, each with a line of names."""
+
+    missing_texts = MISSING_TEXTS
 
     def __init__(self, files: Sequence[str]) -> None:
         """Read the names of the columns from the first file."""
@@ -132,17 +134,18 @@ class CsvSource(StreamSource):
         return super().reduce(task, domain, threads=threads, progress=progress)
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
-        discrete = {
-            name: self._label_reader(domain[name]) if name in domain else str
-            for name in names
-            if name != self._weight_name and (name not in domain or domain[name].kind == "discrete")
-        }
+        coded = [name for name in names if name != self._weight_name]
+        beside = [name for name in coded if name not in domain]
+        self._resolve_types(beside)
+        variables = {name: domain[name] if name in domain else self._infer(name) for name in coded}
+        discrete = {name: self._label_reader(v) for name, v in variables.items() if v.kind == "discrete"}
         numbers = [name for name in names if name not in discrete]
+        truths = frozenset(name for name in numbers if name != self._weight_name and self._type(name) == "truth")
         start = 0
         for path in self._files:
             begin = start
             try:
-                for batch in _batches(path, texts=tuple(discrete), numbers=numbers):
+                for batch in _batches(path, texts=tuple(discrete), numbers=numbers, truths=truths):
                     columns = {name: ArrowColumn(name, batch.column(name), start) for name in numbers}
                     columns |= {
                         name: CsvColumn(name, batch.column(name), start, read) for name, read in discrete.items()
@@ -197,6 +200,16 @@ class CsvColumn(ArrowColumn):
             labels.append(label)
         return Coded(coded.indices, labels)
 
+    def arrow(self) -> Any:
+        """Whole numbers and truths by rows; text as it stands, also where it is empty."""
+        import pyarrow as pa
+
+        coded = self.code()
+        if all(isinstance(label, str) or label is None for label in coded.labels):
+            return super().arrow()
+        held = pa.array(coded.indices, pa.int32(), mask=coded.indices >= len(coded.labels))
+        return pa.array(coded.labels).take(held)
+
     def _row(self, coded: Coded, index: int) -> int:
         """The first row that holds a label."""
         return self.start + int(np.argmax(coded.indices == index))
@@ -230,12 +243,14 @@ def _header(path: str) -> tuple[str, ...]:
         return tuple(reader.schema.names)
 
 
-def _batches(path: str, *, texts: Iterable[Hashable], numbers: Iterable[Hashable]) -> Iterator[Any]:
-    """Record batches: text as dictionaries, numbers as float64."""
+def _batches(
+    path: str, *, texts: Iterable[Hashable], numbers: Iterable[Hashable], truths: Container[Hashable] = ()
+) -> Iterator[Any]:
+    """Record batches: text as dictionaries, numbers as float64 or, where they are written True and False, as truths."""
     import pyarrow as pa
 
     types: dict[Hashable, Any] = {name: pa.dictionary(pa.int32(), pa.string()) for name in texts}
-    types |= {name: pa.float64() for name in numbers}
+    types |= {name: pa.bool_() if name in truths else pa.float64() for name in numbers}
     known = _header(path)
     missing = [name for name in types if name not in known]
     if missing:

@@ -29,6 +29,8 @@ def check_named(value: Any) -> None:
         check_named((*value.keys(), *value.values()))
     elif isinstance(value, MethodType):
         check_named((value.__func__, value.__self__))
+    elif isinstance(value, type):  # Called with rows, it would be a record of them.
+        raise OptionError(f"A question holds the class {value.__module__}.{value.__qualname__}; {_FOREIGN}.")
     elif callable(value) and hasattr(value, "__qualname__"):
         if _named(value.__module__, value.__qualname__) is not value:
             raise OptionError(f"A question holds {value.__module__}.{value.__qualname__}; {_FOREIGN}.")

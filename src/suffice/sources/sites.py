@@ -91,7 +91,7 @@ class Site:
         self._minimum, self._allow_rows = checked_minimum(minimum_count), allow_rows
         self._kept: list[tuple[bytes, Held[Any]]] = []
         #: Columns of which all states have enough rows.
-        self._passed: set[tuple[Hashable, ...]] = set()
+        self._passed: set[tuple[tuple[Hashable, str], ...]] = set()
         if self._open().one_pass:
             raise DataError("The data of a site are read again and again; this source can be read only once.")
 
@@ -121,9 +121,19 @@ class Site:
 
     def _described(self) -> SiteColumns:
         source = self._open()
-        variables = {name: source._infer(name) for name in source.columns}
+        variables = {name: self._told(source._infer(name)) for name in source.columns}
         numbers = frozenset(name for name in source.columns if source.holds_numbers(name))
         return SiteColumns(variables, numbers, source.unordered)
+
+    def _told(self, variable: Variable) -> Variable:
+        """A column of categories, without its states where some are those of too few rows."""
+        if self._minimum is None or not variable.states:
+            return variable
+        try:
+            self._check_columns(Reading(Domain([variable])), self._minimum)
+        except DataError:
+            return Variable(variable.name, variable.kind)
+        return variable
 
     def _asked(self, question: Question, reading: Reading) -> Any:
         if self._minimum is not None:
@@ -156,9 +166,10 @@ class Site:
 
     def _check_columns(self, reading: Reading, minimum: int) -> None:
         """Every state of a column that is read, and its missing values, are those of enough rows, weighted or not."""
-        if reading.domain.names in self._passed:
-            return
         domain, alone = reading.domain, Reading(reading.domain, None, reading.whole)
+        kinds = tuple((variable.name, variable.kind) for variable in domain.variables)
+        if kinds in self._passed:
+            return
         met = self._open(alone).reduce(survey, domain)
         check_rows(met.rows, minimum)
         for name, missing in met.missing.items():
@@ -168,7 +179,7 @@ class Site:
             summary = summarize_source(self._open(alone), domain, asked, missing="available")
             for counts in asked:
                 check_cells(counts.columns, summary[counts].dense(), minimum)
-        self._passed.add(domain.names)
+        self._passed.add(kinds)
 
     def _check_tables(self, task: Callable[[Batch], Any], reading: Reading, minimum: int) -> None:
         """Every cell of a table of counts is that of enough rows: each row counts once, whatever its weight."""

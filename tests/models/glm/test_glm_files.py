@@ -184,3 +184,13 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
     for model, y in ((sf.GLM("poisson"), FRAME["count"] + 1), (sf.GLM("poisson", link="sqrt"), FRAME["count"])):
         with pytest.raises(sf.OptionError, match="another fit"):
             model.set_params(checkpoint=file).fit(X, y)
+
+
+def test_truths_of_a_csv_file_are_numbers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"x": rng.normal(size=50), "flag": rng.random(50) < 0.4})
+    frame["y"] = frame["x"] + frame["flag"] + rng.normal(size=50)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model, expected = sf.GLM().fit(str(tmp_path / "rows.csv"), y="y"), sf.GLM().fit(frame, y="y")
+    assert model.parameters_.names == expected.parameters_.names == ("intercept", "x", "flag")
+    np.testing.assert_allclose(model.parameters_, expected.parameters_, rtol=1e-12)

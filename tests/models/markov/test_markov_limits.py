@@ -214,3 +214,15 @@ def test_all_zero_patterns_of_three_pairs_agree_with_their_weights() -> None:
         if not np.isnan(mrf.weights_).any():
             again = network.with_weights(mrf.weights_)
             np.testing.assert_allclose(again.to_joint().values, mrf.to_joint().values, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", "pseudolikelihood"])
+def test_a_limit_of_memory_may_be_a_text(solver: str) -> None:
+    rows = {"a": [0, 1, 1, 0, 1], "b": [1, 0, 1, 0, 1]}
+    fitted = sf.MarkovNetwork([("a", "b")], solver=solver, memory_limit="1MB").fit(rows)
+    expected = sf.MarkovNetwork([("a", "b")], solver=solver, memory_limit=1_000_000).fit(rows)
+    np.testing.assert_array_equal(fitted.weights_, expected.weights_)
+    with pytest.raises(sf.OptionError, match="memory_limit is 'lots'"):
+        sf.MarkovNetwork([("a", "b")], solver=solver, memory_limit="lots").fit(rows)
+    with pytest.raises(sf.SizeError):
+        sf.MarkovNetwork([("a", "b")], memory_limit="1B").fit(rows)

@@ -109,17 +109,20 @@ def _sorted(levels: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
 class FormulaSurvey:
     """The pass that learns: every factor of a formula on its own.
 
-    Categories come without their contrasts, which may name a level that is not there in every shard.
+    Categories come without their contrasts, which may name a level that is not there in every shard. `missing` are the
+    texts that stand for a missing value.
     """
 
     factors: tuple[str, ...]
     columns: tuple[Hashable, ...]
+    missing: frozenset[str] = frozenset()
 
     def prepare(self, batch: Batch) -> FormulaState:
         """What the rows of a shard say."""
         if not batch.rows:
             return FormulaState()
         frame = frame_of(batch, self.columns)
+        frame = frame.mask(frame.isin(self.missing)) if self.missing else frame
         with formula_errors(), np.errstate(all="ignore"):
             built = formulaic_module().Formula(" + ".join(("0", *self.factors))).get_model_matrix(frame)
         learned, rows = built.model_spec, len(built)
@@ -216,7 +219,7 @@ def read_terms(source: Source, formula: str, constant: bool) -> FormulaTerms:
     }
     words = {word for expression in surveyed for word in (expression, *re.findall(r"[^\W\d]\w*", expression))}
     columns = tuple(name for name in source.columns if name in words)
-    state = _state(source, FormulaSurvey(tuple(dict.fromkeys(surveyed.values())), columns))
+    state = _state(source, FormulaSurvey(tuple(dict.fromkeys(surveyed.values())), columns, source.missing_texts))
     if state.complete != state.rows:
         raise missing_rows(state.rows - state.complete, state.rows)
     state = replace(state, levels={**state.levels, **_categories(source, columns, state)})

@@ -66,8 +66,8 @@ class MarkovNetwork(SummaryEstimator):
         step_size: of ``"sml"`` and ``"cd"``: the first step, or a function of the number of the update; adaptive by
             default. A step of 1 is one over the variance of each feature.
         random_state: seed of the chains, and of random starts; the global generator is never touched.
-        memory_limit: most memory of the junction tree in bytes, half of that of the machine by default; and of rows
-            that are read from files and held for EM, half of what is free by default.
+        memory_limit: most memory of the junction tree in bytes, or a text such as "2GB", half of that of the machine by
+            default; and of rows that are read from files and held for EM, half of what is free by default.
         max_iter: most iterations.
         tolerance: the fit stops when no mean of a feature is further than this from its expectation (with a prior: when
             no slope of the objective a row is larger), in units of the spread of the feature. Cells of tables have the
@@ -101,7 +101,7 @@ class MarkovNetwork(SummaryEstimator):
         batch_size: int | None = None,
         step_size: object = None,
         random_state: RandomState = 0,
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         max_iter: int = 10_000,
         tolerance: float | None = None,
         **run: Unpack[RunOptions],

@@ -88,7 +88,7 @@ class ExactProblem(MarkovProblem):
         existence, conflicts = self.existence
         family = self.whole
         if existence.masks:
-            limit = spec.options["memory_limit"]
+            limit = spec.memory_limit
             family = LogLinearFamily(self.model, existence.masks, plan=self.plan, memory_limit=limit)
         start = spec.start(self.model)
         problem = LogLinearProblem(family, self.margins, self.data.weight, penalty, control, start, existence.direction)

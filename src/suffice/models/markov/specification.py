@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import byte_count
 from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
@@ -185,10 +186,16 @@ class Specification:
         if given and not self.observed:
             raise OptionError("All variables are hidden, so no row says anything. Leave some to be observed.")
 
+    @property
+    def memory_limit(self) -> int | None:
+        """The option in bytes."""
+        given = self.options["memory_limit"]
+        return None if given is None else byte_count(given, "memory_limit")
+
     def plan(self, model: LogLinear) -> TreePlan:
         """The junction tree of a model, planned once for the same numbers of states."""
         try:
-            return plan_once(model.cards, model.scopes, self.options["memory_limit"])
+            return plan_once(model.cards, model.scopes, self.memory_limit)
         except SizeError as error:
             raise SizeError(
                 f"{error} Or learn without exact inference: solver='sml' (stochastic maximum likelihood) or "
@@ -197,7 +204,7 @@ class Specification:
 
     def family(self, model: LogLinear, masks: Masks = ()) -> LogLinearFamily:
         """The distributions of a model: by a junction tree; by chains where it is large and the solver approximate."""
-        limit = self.options["memory_limit"]
+        limit = self.memory_limit
         if not self.by_sampling:
             return LogLinearFamily(model, masks, memory_limit=limit)
         try:
@@ -266,7 +273,7 @@ class Specification:
 
     def fitted_from(self, plain: Mapping[str, Any]) -> MarkovFitted:
         """A fitted value out of a file."""
-        fitted = MarkovFitted.from_dict(plain, self.nodes, self.terms, self.options["memory_limit"])
+        fitted = MarkovFitted.from_dict(plain, self.nodes, self.terms, self.memory_limit)
         return replace(fitted, **self.how(fitted.model, fitted.finite))
 
     def tabulated(self, known: MarkovFitted | None) -> list[Term]:

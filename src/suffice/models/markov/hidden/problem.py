@@ -154,9 +154,7 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
     @cached_property
     def family(self) -> LogLinearFamily:
         """The distributions, on the face."""
-        return LogLinearFamily(
-            self.model, self.existence.masks, plan=self.plan, memory_limit=self.spec.options["memory_limit"]
-        )
+        return LogLinearFamily(self.model, self.existence.masks, plan=self.plan, memory_limit=self.spec.memory_limit)
 
     @cached_property
     def units(self) -> Floats:
