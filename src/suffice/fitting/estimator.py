@@ -20,7 +20,7 @@ from suffice.records import copy_with
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
-    from suffice.fitting.contract import Judgement, Purpose
+    from suffice.fitting.contract import Inputs, Judgement, Purpose
     from suffice.fitting.control import Control
     from suffice.fitting.fit import Fit
     from suffice.fitting.portrait import Portrait
@@ -242,6 +242,14 @@ class Estimator(Parameterized):
         if set(options) - set(known):
             raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
         return cls(**{name: value for name, value in options.items() if name not in cls._transient})
+
+
+class ResponseEstimator(Estimator):
+    """A model of a response, which learns from rows and, where they say all, from their statistics."""
+
+    @abstractmethod
+    def _summarized(self, given: Inputs) -> Summary | None:
+        """The statistics of rows from which `fit` learns; None where it needs the rows."""
 
 
 class SummaryEstimator(Estimator):

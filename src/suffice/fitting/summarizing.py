@@ -10,7 +10,7 @@ from suffice.checks import whole_number
 from suffice.domain import declare
 from suffice.errors import DataError, OptionError, SufficeWarning, listing
 from suffice.fitting.contract import Inputs
-from suffice.fitting.estimator import Estimator, SummaryEstimator
+from suffice.fitting.estimator import Estimator, ResponseEstimator, SummaryEstimator
 from suffice.fitting.summaries import answered
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def summarize(
     data: object,
     sample_weight: object = None,
     *,
+    y: Hashable | None = None,
     columns: object = None,
     states: Mapping[Any, Any] | None = None,
     lengths: object = None,
@@ -37,6 +38,7 @@ def summarize(
         questions: a model, or one or several of `Counts`, `Moments`, `Sums` and `Patterns`.
         data: any table, file or array that the library reads.
         sample_weight: one weight a row, or the name of the column that holds it.
+        y: column of the response, for a regression (a `GLM` with a Gaussian response and the identity link).
         columns: names for the columns of an array, or the columns to read.
         states: declared states by column (or "real" or "count"), where statistics are named; a model has its own.
         lengths: steps of each sequence, for a model of sequences, as its `fit` takes them.
@@ -54,14 +56,16 @@ def summarize(
 
     given_form = {"lengths": lengths, "group": group, "order": order}
     form = {name: value for name, value in given_form.items() if value is not None}
-    summary = _summary(questions, data, sample_weight, columns, states or {}, form)
+    beside = {} if y is None else {"y": y}
+    weighted = {**beside, "sample_weight": sample_weight, "columns": columns}
+    summary = _summary(questions, data, weighted, states or {}, form)
     if minimum_count is not None:
         minimum, alone = whole_number(minimum_count, "minimum_count"), summary
         if sample_weight is not None:  # Each row counts once: a weight does not make a rare cell common.
             if isinstance(questions, SummaryEstimator) and questions._task().of_sequences:
                 raise OptionError("minimum_count= counts sequences that have no weights: leave sample_weight= out.")
             names = _columns_beside(data, columns, sample_weight)
-            alone = _summary(questions, data, None, names, states or {}, form)
+            alone = _summary(questions, data, {**beside, "columns": names}, states or {}, form)
         check_summary(alone, minimum)
     elif summary.holds_rows and isinstance(questions, Estimator):
         warnings.warn(
@@ -83,8 +87,7 @@ def _columns_beside(data: object, columns: object, sample_weight: object) -> obj
 def _summary(
     questions: Estimator | Statistic | Sequence[Statistic],
     data: object,
-    sample_weight: object,
-    columns: object,
+    beside: Mapping[str, Any],
     states: Mapping[Any, Any],
     form: Mapping[str, object],
 ) -> Summary:
@@ -92,21 +95,28 @@ def _summary(
     from suffice.sources import open_source
     from suffice.statistics import Statistic, Summary
 
+    if isinstance(data, Summary):
+        raise DataError("The data are a Summary already. Fit it, or add it to others.")
+    if isinstance(questions, ResponseEstimator):
+        if form:
+            raise _no_sequences(f"a {type(questions).__name__}", form)
+        summary = questions._summarized(Inputs(data, beside))
+        if summary is not None:
+            return summary
     if isinstance(questions, Estimator) and not isinstance(questions, SummaryEstimator):
         raise OptionError(
             f"A {type(questions).__name__} has no finite statistics of rows: {questions._without_summary}."
         )
-    if isinstance(data, Summary):
-        raise DataError("The data are a Summary already. Fit it, or add it to others.")
+    if "y" in beside:
+        raise OptionError("y= is the response of a regression; nothing else that is summarised has one. Leave it out.")
     if isinstance(questions, SummaryEstimator):
         task = questions._task()
-        beside = {"sample_weight": sample_weight, "columns": columns}
         if form:
             if not task.of_sequences:
                 raise _no_sequences(f"a {type(questions).__name__}", form)
             from suffice.sources.sequences import SequenceForm
 
-            beside["form"] = SequenceForm(**form, columns=columns)  # type: ignore[arg-type]
+            beside = {**beside, "form": SequenceForm(**form, columns=beside["columns"])}  # type: ignore[arg-type]
         return task.read(Inputs(data, beside), None, "join").statistics
     if form:
         raise _no_sequences("a statistic", form)
@@ -117,7 +127,7 @@ def _summary(
         )
     names = dict.fromkeys(name for question in asked for name in question.variables)
     required = {name: declare(name, states[name]) if name in states else None for name in names}
-    source = open_source(data, columns=columns, sample_weight=sample_weight)
+    source = open_source(data, columns=beside["columns"], sample_weight=beside.get("sample_weight"))
     return answered(source, required, lambda domain: asked).statistics
 
 

@@ -20,6 +20,7 @@ from suffice.sources.columns import Column
 from suffice.sources.files import are_paths, find_files
 from suffice.sources.memory import MemorySource, columns_source, matrix_source
 from suffice.sources.weights import is_column_name
+from suffice.statistics import Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,6 +163,8 @@ def _open_other(data: Any, names: tuple[Hashable, ...] | None) -> Source:
         import pyarrow as pa
 
         return _open_arrow_table(pa.table(data))
+    if isinstance(data, Summary):
+        raise DataError("Rows are needed here, and a Summary holds sums over rows alone: give the rows.")
     raise DataError(f"Cannot read a table from {type(data).__name__}. {_ACCEPTED}")
 
 

@@ -15,7 +15,7 @@ from suffice.errors import NotFittedError, OptionError
 from suffice.families.base import generator, take_states
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
-from suffice.fitting.estimator import Estimator, delegated_property
+from suffice.fitting.estimator import ResponseEstimator, delegated_property
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.models.glm import rowwise
@@ -38,6 +38,7 @@ from suffice.models.glm.results import (
 )
 from suffice.models.glm.task import GLMTask
 from suffice.options import RunOptions, own_options
+from suffice.statistics import Summary
 
 
 def _figure(name: str, words: str) -> Any:
@@ -45,7 +46,7 @@ def _figure(name: str, words: str) -> Any:
     return property(attrgetter(f"fitted_.{name}"), doc=words)
 
 
-class GLM(Estimator):
+class GLM(ResponseEstimator):
     """A generalised linear model: ``E[y | x] = f(intercept + x' coefficients + offset)``, f the inverse of the link.
 
     Args:
@@ -133,6 +134,9 @@ class GLM(Estimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
+    def _summarized(self, given: Inputs) -> Summary | None:
+        return self._task().summarize(given)
+
     def fit(
         self,
         X: Any,
@@ -148,7 +152,7 @@ class GLM(Estimator):
 
         Args:
             X: an array, a sparse matrix, any table, or the path of files, or a frame of DuckDB, Dask or Spark, whose
-                rows are prepared once, where they are, and then asked in rounds.
+                rows are prepared once, where they are, and then asked in rounds; or a `Summary` of them.
             y: the response: one value a row, (successes, failures) in two columns, or the name of a column of X.
             sample_weight: how many rows each row stands for, or the name of a column.
             offset: added to the linear predictor, or the name of a column.

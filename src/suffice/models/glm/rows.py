@@ -77,7 +77,7 @@ class RegressionData:
     def plan(self) -> str | None:
         """Where rows that are not in memory stayed, and how often they were asked so far."""
         held = self.blocks.held
-        return None if self.readings is None else f"{held.shards} shards {held.location}, {held.rounds} rounds"
+        return None if not self.readings else f"{held.shards} shards {held.location}, {held.rounds} rounds"
 
     def learned_names(self) -> dict[str, Any]:
         """What a fitted value keeps of its rows: columns, labels and names."""

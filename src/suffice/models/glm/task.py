@@ -14,6 +14,7 @@ from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.labels import SoftmaxRegression
+from suffice.models.glm.moments import has_moments, read_moments, summarize_rows
 from suffice.models.glm.online import OnlineRegression
 from suffice.models.glm.ordered import OrderedRegression
 from suffice.models.glm.predictor_judge import OnePredictor
@@ -21,6 +22,7 @@ from suffice.models.glm.registry import FAMILIES
 from suffice.models.glm.regression import GLMProblem
 from suffice.models.glm.rows import RegressionData, read_rows
 from suffice.models.glm.vectors import JointMode, VectorLeastSquares, WishartRegression
+from suffice.statistics import Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +37,16 @@ class GLMTask:
         return cls(FitOptions.of(given, FAMILIES["multivariate_gaussian"] if vectors else None))
 
     def read(self, given: Inputs, known: GLMFitted | None, purpose: Purpose) -> RegressionData:
-        """A design and a response."""
-        return read_rows(given, self.options)
+        """A design and a response, of rows or of a `Summary`."""
+        if not isinstance(given.data, Summary):
+            return read_rows(given, self.options)
+        if purpose != "fit":
+            raise OptionError("partial_fit goes through rows, and a Summary holds none: add it to others and use fit.")
+        return read_moments(given, self.options)
+
+    def summarize(self, given: Inputs) -> Summary | None:
+        """The statistics from which a fit learns; None where it learns from rows alone."""
+        return summarize_rows(given, self.options) if has_moments(self.options) else None
 
     def problem(self, data: RegressionData, start: GLMFitted | None) -> GLMProblem:
         """The coefficients of these rows, from the start of the options or from that of a fitted value."""

@@ -1,0 +1,138 @@
+"""A Gaussian response learned from moments: rows that have left, but for their sums of products.
+
+With the identity link the likelihood sees rows through their weight and the products of (1, x, y) alone, for each joint
+level of the factors. Any rows with the same products have the same likelihood: of d columns d + 1 rows do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.array_types import Floats
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, EstimateError, OptionError, listing
+from suffice.families.orthogonal import orthogonalised
+from suffice.families.regression import Products
+from suffice.fitting.contract import Inputs
+from suffice.models.glm.design import Design, DesignRows, Factor, pooled_codes
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.held_rows import RegressionRows
+from suffice.models.glm.input import Coding, explanatory, factor_of, unnamed_width
+from suffice.models.glm.rows import RegressionData
+from suffice.models.glm.stream import read_levels
+from suffice.sources import open_source, summarize_source
+from suffice.statistics import Moments, MomentsBy, Statistic, Summary
+
+#: Options under which more of the rows is needed than their moments, and why.
+_OF_ROWS = {
+    ("covariance", "robust"): "robust errors are sums over residuals, row by row",
+    ("solver", "sgd"): "stochastic ascent goes through the rows in an order",
+}
+
+
+def has_moments(options: FitOptions) -> bool:
+    """Whether sums of products are all that the likelihood sees of rows."""
+    return (options.family.name, options.link.name) == ("gaussian", "identity")
+
+
+def summarize_rows(given: Inputs, options: FitOptions) -> Summary:
+    """The moments of the explanatory columns and the response, for each joint level of the factors."""
+    if options.given["formula"] is not None:
+        raise OptionError("A summary has the columns of the data, and a formula makes others: summarise those instead.")
+    named = unnamed_width(given.data) is None
+    names = None if named else given["columns"]
+    source, y = open_source(given.data, columns=names, sample_weight=given["sample_weight"]), given["y"]
+    if not (isinstance(y, Hashable) and y in source.columns):
+        raise DataError(
+            f"y is {y if isinstance(y, str | None) else type(y).__name__!r}; expected the column of the response, one "
+            f"of {listing(source.columns)}."
+        )
+    wanted = explanatory(source, [y], given["columns"] if named else None)
+    columns = [name for name in wanted if name != y]
+    coding = Coding.of(options.given["fit_intercept"], options.given["categorical"])
+    _, factors = read_levels(source, columns, coding, None)
+    domain = Domain([*(factors.get(name, Variable(name, "real")) for name in columns), Variable(y, "real")])
+    return summarize_source(source, domain, (_question(domain),))
+
+
+def _question(domain: Domain) -> Statistic:
+    """Moments of the real columns, the response last, for each joint level of the others."""
+    reals = tuple(v.name for v in domain.variables if v.kind == "real")
+    factors = tuple(v.name for v in domain.variables if v.kind == "discrete")
+    return MomentsBy(reals, factors) if factors else Moments(reals)
+
+
+def read_moments(given: Inputs, options: FitOptions) -> RegressionData:
+    """Rows with the products that a summary has, in place of those that it was made of."""
+    summary: Summary = given.data
+    if not summary.weight > 0.0:
+        raise EstimateError("The Summary is one of no rows, or of none with weight; nothing can be learned.")
+    own = summary.domain.names[-1]
+    named = isinstance(given["y"], Hashable) and given["y"] == own
+    beside = [f"{name}=" for name, value in given.more.items() if value is not None and not (name == "y" and named)]
+    if beside:
+        raise OptionError(
+            f"A Summary already holds weights, columns and the response, which is {own!r}; leave "
+            f"{' and '.join(beside)} out."
+        )
+    if not has_moments(options) or options.given["formula"] is not None:
+        raise OptionError(
+            "A GLM learns from a Summary where the response is Gaussian, the link the identity and no column made by a "
+            "formula; fit the rows."
+        )
+    for (name, value), reason in _OF_ROWS.items():
+        if options.given[name] == value:
+            raise OptionError(f"{name}={value!r} needs the rows, which a Summary does not hold: {reason}.")
+    coding = Coding.of(options.given["fit_intercept"], options.given["categorical"])
+    question = _question(summary.domain)
+    sums, (*columns, last) = summary[question], summary.domain.variables
+    if last.name != question.variables[-1]:
+        raise DataError(f"The last column of the Summary, {last.name!r}, is no response of numbers.")
+    _check_coding(coding, columns)
+    values, weights = _rows_with(sums, len(question.variables))
+    cells = np.repeat(getattr(sums, "cells", np.empty((1, 0), np.int32)), values.shape[1], axis=0)
+    entries: dict[Hashable, Factor] = {}
+    codes: list[Any] = []
+    for variable, own in zip((v for v in columns if v.kind == "discrete"), cells.T, strict=True):
+        counts = np.bincount(own, weights=weights, minlength=variable.card)
+        entries[variable.name] = factor_of(variable, counts, full=not coding.constant and not entries)
+        codes.append(pooled_codes(entries[variable.name], variable, own, "raise"))
+    design = Design(coding.constant, tuple(entries.get(v.name, v.name) for v in columns))
+    flat = values.reshape(len(weights), -1)
+    table = DesignRows(np.ascontiguousarray(flat[:, :-1]), tuple(codes))
+    blocks = RegressionRows.of(design.block(table, np.ascontiguousarray(flat[:, -1]), weights))
+    response = last.name if isinstance(last.name, str) else None
+    return RegressionData(design, blocks, summary.weight, rows=summary.rows, response=response, readings=0)
+
+
+def _check_coding(coding: Coding, columns: Sequence[Variable]) -> None:
+    """Raise where columns are to be factors, or to have levels, that they have not in a summary."""
+    coding.check([v.name for v in columns])
+    for variable in columns:
+        declared = coding.declared(variable.name)
+        if declared is None or (variable.kind == "discrete" and declared.states in ((), variable.states)):
+            continue
+        what = f"levels {listing(variable.states)}" if variable.kind == "discrete" else "numbers"
+        raise OptionError(
+            f"categorical= speaks of {variable.name!r}, which has {what} in the Summary: give the model categorical= "
+            "when the rows are summarised."
+        )
+
+
+def _rows_with(sums: Any, d: int) -> tuple[Floats, Floats]:
+    """Rows (k, d + 1, d) of d columns whose products are those of k sets of rows, and their weights (k (d + 1),).
+
+    With R'R the products of (1, x, y) and Q orthogonal, the rows of QR have them too; where the first column of Q is
+    constant, that of QR is, and divides out as a weight.
+    """
+    basis = orthogonalised(Products.of(sums, list(range(d))).raw)
+    squares = np.where(basis.dependent, 0.0, basis.squares[0])
+    root = np.sqrt(squares)[:, :, None] * basis.shares
+    mirror = np.full(d + 1, -1.0 / np.sqrt(d + 1))
+    mirror[0] += 1.0
+    turn = np.eye(d + 1) - 2.0 * np.outer(mirror, mirror) / (mirror @ mirror)
+    weights = np.atleast_1d(sums.weight) / (d + 1)
+    return (turn @ root)[:, :, 1:] / np.sqrt(weights)[:, None, None], np.repeat(weights, d + 1)
