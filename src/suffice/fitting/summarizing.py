@@ -58,14 +58,14 @@ def summarize(
     form = {name: value for name, value in given_form.items() if value is not None}
     beside = {} if y is None else {"y": y}
     weighted = {**beside, "sample_weight": sample_weight, "columns": columns}
-    summary = _summary(questions, data, weighted, states or {}, form)
+    summary = _summary(questions, data, weighted, states, form)
     if minimum_count is not None:
         minimum, alone = whole_number(minimum_count, "minimum_count"), summary
         if sample_weight is not None:  # Each row counts once: a weight does not make a rare cell common.
             if isinstance(questions, SummaryEstimator) and questions._task().of_sequences:
                 raise OptionError("minimum_count= counts sequences that have no weights: leave sample_weight= out.")
             names = _columns_beside(data, columns, sample_weight)
-            alone = _summary(questions, data, {**beside, "columns": names}, states or {}, form)
+            alone = _summary(questions, data, {**beside, "columns": names}, states, form)
         check_summary(alone, minimum)
     elif summary.holds_rows and isinstance(questions, Estimator):
         warnings.warn(
@@ -88,7 +88,7 @@ def _summary(
     questions: Estimator | Statistic | Sequence[Statistic],
     data: object,
     beside: Mapping[str, Any],
-    states: Mapping[Any, Any],
+    states: Mapping[Any, Any] | None,
     form: Mapping[str, object],
 ) -> Summary:
     """One pass."""
@@ -97,6 +97,8 @@ def _summary(
 
     if isinstance(data, Summary):
         raise DataError("The data are a Summary already. Fit it, or add it to others.")
+    if states is not None and isinstance(questions, ResponseEstimator | SummaryEstimator):
+        raise OptionError(f"states= has no effect: a {type(questions).__name__} declares its own. Leave it out.")
     if isinstance(questions, ResponseEstimator):
         if form:
             raise _no_sequences(f"a {type(questions).__name__}", form)
@@ -126,7 +128,8 @@ def _summary(
             f"Cannot summarise for {questions!r}; expected a model, or Counts, Moments, Sums or Patterns."
         )
     names = dict.fromkeys(name for question in asked for name in question.variables)
-    required = {name: declare(name, states[name]) if name in states else None for name in names}
+    declared = states or {}
+    required = {name: declare(name, declared[name]) if name in declared else None for name in names}
     source = open_source(data, columns=beside["columns"], sample_weight=beside.get("sample_weight"))
     return answered(source, required, lambda domain: asked).statistics
 
