@@ -255,3 +255,8 @@ def test_structures_that_cannot_be_read(structure: Any, message: str) -> None:
 def test_arrows_make_no_markov_network() -> None:
     with pytest.raises(sf.OptionError, match="has the arrow a -> b; a Markov network has lines"):
         sf.MarkovNetwork("a -> b")
+
+
+def test_lengths_of_a_chain_are_named() -> None:
+    with pytest.warns(sf.SufficeWarning, match=r"y is not used.*Lengths of sequences are lengths="):
+        sf.MarkovChain().fit(list("abba"), [2, 2])

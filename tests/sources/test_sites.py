@@ -320,3 +320,19 @@ def test_sites_are_sites() -> None:
         sf.Site(MISSING, minimum_count=0)
     with pytest.raises(sf.DataError, match="only once"):
         sf.Site(iter([MISSING]))
+
+
+def test_columns_that_are_read_as_they_stand_are_not_released_with_a_minimum() -> None:
+    tokens = pd.DataFrame({"doc": np.repeat(np.arange(40), 5), "tag": ["N", "V"] * 100})
+    tokens["features"] = [[f"w{row % 3}"] for row in range(199)] + [["Smith"]]
+    sites = sf.Rounds([sf.Site(tokens, minimum_count=5)])
+    with pytest.raises(sf.DataError, match=r"'features' hold lists or texts.*minimum_count=5: nothing is released"):
+        sf.ChainCRF(sf.Normal(0, 1)).fit(sites, y="tag", group="doc", features="features")
+
+
+def test_rare_windows_of_a_chain_are_not_released() -> None:
+    rng = np.random.default_rng(101)
+    steps = pd.DataFrame({"doc": [0] * 199 + [1], "state": rng.choice(["a", "b"], 200)})
+    with pytest.raises(sf.SufficeError, match="minimum_count="):
+        sf.MarkovChain(3).fit(sf.Rounds([sf.Site(steps, minimum_count=20)]), group="doc")
+    sf.MarkovChain(1).fit(sf.Rounds([sf.Site(steps)]), group="doc")

@@ -51,15 +51,14 @@ def delegated_property(member: Any, of: str = "fitted_") -> Any:
     return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
 
 
-def unused_target(model: object, y: object) -> None:
+def unused_target(model: object, y: object, lengths: str = "") -> None:
     """Say that a target is not used by a model that has none; scikit-learn hands one to every model.
 
-    Weights that were meant would be lost without a word.
+    Weights that were meant, or lengths of sequences, would be lost without a word.
     """
     if y is not None:
-        warn(
-            f"y is not used: a {type(model).__name__} has no target. Weights of rows are given by name: sample_weight=."
-        )
+        named = f"Weights of rows are given by name: sample_weight=.{lengths}"
+        warn(f"y is not used: a {type(model).__name__} has no target. {named}")
 
 
 def _fields(report: Report) -> dict[str, Any]:

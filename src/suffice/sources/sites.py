@@ -143,8 +143,17 @@ class Site:
             if self._minimum is not None:
                 self._check_tables(question.task, reading, self._minimum)
             return self._open(reading).reduce(question.task, reading.domain)
+        if self._minimum is not None and reading.layout.raw:
+            raise DataError(
+                f"The columns {listing(reading.layout.raw)} hold lists or texts that are read as they stand, and their "
+                f"values cannot be counted against minimum_count={self._minimum}: nothing is released. Give features "
+                "as columns of states, or a site without minimum_count=."
+            )
         held = self._held(question.work, reading)
-        return None if held is None else held.sum(question.parameters, by=question.task)
+        answer = None if held is None else held.sum(question.parameters, by=question.task)
+        if self._minimum is not None:
+            self._check_counts(answer, reading, self._minimum)
+        return answer
 
     def _held(self, work: Work[Any], reading: Reading) -> Held[Any] | None:
         """The prepared rows, kept from an earlier question of the same kind; None of no rows."""
@@ -180,6 +189,14 @@ class Site:
             for counts in asked:
                 check_cells(counts.columns, summary[counts].dense(), minimum)
         self._passed.add(kinds)
+
+    def _check_counts(self, answer: Any, reading: Reading, minimum: int) -> None:
+        """Every cell of the tables of counts in an answer is that of enough steps; weights would hide how many."""
+        for part in parts_of(answer):
+            if isinstance(part, Summary):
+                if reading.weight is not None:
+                    raise DataError("minimum_count= counts sequences that have no weights: leave sample_weight= out.")
+                check_summary(part, minimum)
 
     def _check_tables(self, task: Callable[[Batch], Any], reading: Reading, minimum: int) -> None:
         """Every cell of a table of counts is that of enough rows: each row counts once, whatever its weight."""

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _CHOICES: Mapping[str, tuple[Any, ...]] = {"estimate": (None, "mean", "map"), "unseen": ("uniform", "nan", "raise")}
 
 
+#: What else a second argument may have meant.
+LENGTHS = " Lengths of sequences are lengths=."
+
+
 class MarkovChain(SummaryEstimator):
     """A stationary Markov chain: ``p(x_1 ... x_T) = p(x_1) prod_t p(x_t | x_{t-k} ... x_{t-1})`` with k = `order`.
 
@@ -149,7 +153,8 @@ class MarkovChain(SummaryEstimator):
             held_out: further sequences, from which ``Interpolation("held-out")`` learns its weights.
         """
         form = SequenceForm(lengths, group, order, columns)
-        return self._learn(data, y, sample_weight=sample_weight, form=form, held_out=held_out)
+        unused_target(self, y, LENGTHS)
+        return self._learn(data, None, sample_weight=sample_weight, form=form, held_out=held_out)
 
     def partial_fit(
         self,
@@ -163,7 +168,8 @@ class MarkovChain(SummaryEstimator):
     ) -> Self:
         """Add sequences to those learned; equal to one fit on all. `keep` below 1 weights the earlier ones down."""
         given = SequenceForm(**form)
-        return self._join(keep, data, y, sample_weight=sample_weight, form=given, held_out=held_out)
+        unused_target(self, y, LENGTHS)
+        return self._join(keep, data, None, sample_weight=sample_weight, form=given, held_out=held_out)
 
     def unlearn(
         self, data: Any, *, sample_weight: Any = None, held_out: Any = None, **form: Unpack[FormOptions]
@@ -251,7 +257,7 @@ class MarkovChain(SummaryEstimator):
 
     def score(self, data: Any, y: Any = None, *, sample_weight: Any = None, **form: Unpack[FormOptions]) -> float:
         """Mean log-likelihood of an event: of a step, and with bounds of the end of a sequence too; `y` as in `fit`."""
-        unused_target(self, y)
+        unused_target(self, y, LENGTHS)
         summary = self._read("compare", data, sample_weight=sample_weight, form=SequenceForm(**form)).statistics
         if summary.weight <= 0:
             raise OptionError("The score of no sequences is undefined: the data have no weight.")
