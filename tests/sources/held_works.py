@@ -13,11 +13,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from suffice.errors import MissingValueError
 from suffice.sources.base import Batch
 
 COLUMNS = ["s", "t", "x", "y"]
+
+#: Dask has been seen to wait without an end for a worker of a LocalCluster that died in the middle of a round, so that
+#: these tests run where they are asked for, with somebody to stop them.
+kills_workers = pytest.mark.skipif(
+    "SUFFICE_KILL_WORKERS" not in os.environ, reason="Dask may wait for ever; set SUFFICE_KILL_WORKERS=1"
+)
 
 
 def frame(rows: int = 3000) -> pd.DataFrame:

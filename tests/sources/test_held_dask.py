@@ -24,6 +24,7 @@ from sources.held_works import (
     Transitions,
     frame,
     gram_of,
+    kills_workers,
     slow_gram,
     steps,
     transitions_of,
@@ -141,6 +142,7 @@ def test_a_worker_killed_between_rounds_changes_no_digit(client: Any) -> None:
     np.testing.assert_array_equal(held.sum(BETA), before)
 
 
+@kills_workers
 def test_a_worker_killed_during_a_round_changes_no_digit(client: Any, tmp_path: Path) -> None:
     held = hold(dd.from_pandas(frame(), npartitions=9), Gram())
     before = held.sum(BETA)

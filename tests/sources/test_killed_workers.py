@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from sources.held_works import Deadly, Interrupting, waited
+from sources.held_works import Deadly, Interrupting, kills_workers, waited
 from suffice.models.em import held_rows
 from suffice.sources.held import Held
 from suffice.sources.partitioned import HeldElsewhere
@@ -138,6 +138,7 @@ def assert_same(case: Case, model: Any, right: Any) -> None:
 # Killed in the middle of a fit --------------------------------------------------------------------------------------
 
 
+@kills_workers
 @pytest.mark.parametrize("name", CASES)
 def test_a_worker_killed_between_two_iterations_changes_no_digit(name: str, client: Any, undisturbed: Any) -> None:
     """What it held is prepared again, by the other one or by that which takes its place."""
@@ -172,6 +173,7 @@ def third_round_kills(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callab
     return begin
 
 
+@kills_workers
 @pytest.mark.parametrize("name", CASES)
 def test_a_worker_killed_while_it_answers_changes_no_digit(name: str, undisturbed: Any, third_round_kills: Any) -> None:
     right = undisturbed(name)
