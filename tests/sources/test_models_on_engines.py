@@ -167,7 +167,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
     def dask() -> Any:
         distributed = pytest.importorskip("distributed")
         frames = pytest.importorskip("dask.dataframe")
-        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
         client = distributed.Client(cluster)
         started.extend([cluster.close, client.close])
         # Dask would make texts of lists.

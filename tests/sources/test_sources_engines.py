@@ -139,7 +139,7 @@ def test_dask_errors_come_back(dask_frame: Any) -> None:
 def test_dask_workers_in_other_processes(dask_frame: Any, reference: Summary) -> None:
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster),
     ):
         assert summary(dask_frame) == reference
