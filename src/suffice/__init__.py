@@ -16,6 +16,7 @@ from suffice.fitting import outlets as _outlets
 if TYPE_CHECKING:
     from suffice.domain import Domain as Domain
     from suffice.domain import Variable as Variable
+    from suffice.errors import ClusterError as ClusterError
     from suffice.errors import ConvergenceWarning as ConvergenceWarning
     from suffice.errors import DataError as DataError
     from suffice.errors import EstimateError as EstimateError
@@ -160,6 +161,7 @@ _EXPORTS: dict[str, str] = {
     "plot": "suffice.views",
     "read": "suffice.formats",
     # errors
+    "ClusterError": "suffice.errors",
     "ConvergenceWarning": "suffice.errors",
     "DataError": "suffice.errors",
     "EstimateError": "suffice.errors",

@@ -13,6 +13,7 @@
     ├── MergeError (ValueError)           two summaries do not answer the same question
     ├── FileFormatError (ValueError)      a file is damaged, newer than this version, or hostile
     ├── SizeError (MemoryError)           the work would not fit in memory; raised before allocating
+    ├── ClusterError (RuntimeError)       a cluster has no workers left, or has lost what it was asked for
     └── MissingExtraError (ImportError)   an optional dependency is needed; names the extra
 
     SufficeWarning (UserWarning)
@@ -74,6 +75,10 @@ class FileFormatError(SufficeError, ValueError):
 
 class SizeError(SufficeError, MemoryError):
     """The work would not fit in memory; raised before allocating."""
+
+
+class ClusterError(SufficeError, RuntimeError):
+    """A cluster has no workers left, or has lost what it was asked for."""
 
 
 class MissingExtraError(SufficeError, ImportError):
