@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.errors import MissingValueError as MissingValueError
     from suffice.errors import NotFittedError as NotFittedError
     from suffice.errors import OptionError as OptionError
+    from suffice.errors import KindWarning as KindWarning
     from suffice.errors import SamplingWarning as SamplingWarning
     from suffice.errors import SizeError as SizeError
     from suffice.errors import SufficeError as SufficeError
@@ -174,6 +175,7 @@ _EXPORTS: dict[str, str] = {
     "OptionError": "suffice.errors",
     "SizeError": "suffice.errors",
     "SufficeError": "suffice.errors",
+    "KindWarning": "suffice.errors",
     "SamplingWarning": "suffice.errors",
     "SufficeWarning": "suffice.errors",
     "UnknownStateError": "suffice.errors",

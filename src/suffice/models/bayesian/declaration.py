@@ -38,9 +38,9 @@ class BayesianNetwork(SummaryEstimator):
         structure: edges ``(parent, child)``, text (``"a -> b <- c"``, ``"[a][b|a]"``), a dict ``{child: parents}``, a
             graph of networkx, igraph or pyAgrum, an adjacency matrix (parents in rows), another network, or the
             path of a file that holds one; the last two also give the states that they declare.
-        states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
-            nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
-            and missing values are read as states too, since a missing value turns whole numbers into floats.
+        states: by node a list of states, of which one that never occurs keeps its place, ``"discrete"`` for those
+            seen, or ``"real"``. Where nothing is declared, columns of floats are real, unless they are few whole
+            numbers, and all others hold states; more than 50 different integers have to be declared.
             `partial_fit`, `unlearn` and `score` read columns as they were learned.
         nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or a kind with options such
             as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of states have tables and

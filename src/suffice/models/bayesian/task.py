@@ -56,7 +56,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
 
         Where they do not, their distinct rows by another pass; rows that are not in memory stay where they are.
         """
-        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose), self.declaring)
         unread = [name for name in self.learning.hidden if name in source.columns]
         if unread:
             notes = (*notes, f"{listing(unread)} is hidden: the column of that name is not read")
