@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from suffice.domain import Domain, Variable
-from suffice.errors import OptionError, listing
+from suffice.errors import MissingValueError, OptionError, listing
 from suffice.fitting.contract import Inputs, Problem, Purpose
 from suffice.fitting.summaries import SummaryData, SummaryTask, read_columns, rows_bar
 from suffice.models.bayesian.complete import CompleteProblem
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import MOST_SQUARES, NodeLearning, check_range, refuse_huge
+from suffice.models.bayesian.target import check_labels
 from suffice.models.em.held_rows import HeldData, hold_rows, refuse_unkept, score_rows
 from suffice.models.em.rows import batch_of, has_missing, read_rows
 from suffice.models.evidence import known_columns
@@ -114,6 +115,9 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         if purpose == "compare" and known is not None:
             return {v.name: replace(v, origin="declared") for v in known_columns(known.observed_domain, columns)}
         required = required_columns(self.learning, self.variables)
+        target = self.options["target"]
+        if target is not None and required.get(target) is None:
+            required = {**required, target: Variable(target, "discrete")}
         if purpose == "fit" or known is None:
             return required
         return {n: Variable(n, known.variable(n).kind) if v is None else v for n, v in required.items()}
@@ -125,7 +129,10 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         """
         if self.by_rows or len(domain) < len(self.learning.parents):
             return (Patterns(domain.names),)
-        return self.learning.statistics(domain)
+        asked = self.learning.statistics(domain)
+        if purpose == "compare" or not self.learning.for_target:
+            return asked
+        return (*asked, self.learning.around_target())
 
     def check(self, summary: Summary, known: NetworkFitted | None, purpose: Purpose) -> Summary:
         """The summary of rows to be compared, laid out as the nodes are.
@@ -151,6 +158,18 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         else:
             refuse_unkept(summary)
         check_range(summary)
+        if self.options["target"] is not None and domain[self.options["target"]].kind == "discrete":
+            check_labels(domain[self.options["target"]])
+        if self.learning.for_target:
+            from suffice.models.bayesian.conditional import ConditionalProblem, check_conditional
+
+            check_conditional(self.learning, domain)
+            if has_missing(summary):
+                raise MissingValueError(
+                    "The rows have missing values, and objective='conditional' needs complete ones. Leave those rows "
+                    "out or fill them, or use objective='joint', which learns from them by EM."
+                )
+            return ConditionalProblem(self.learning, data, summary, domain)
         if has_missing(summary):
             # EM and its engines load when values are missing.
             from suffice.models.bayesian.em.problem import NetworkEMProblem
