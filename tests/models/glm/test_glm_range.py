@@ -195,3 +195,18 @@ def test_many_counts_have_the_digits_of_each_alone(family: Family) -> None:
         ):
             np.testing.assert_array_equal(together, alone)
     assert np.isnan(family.deviance(np.full(2_000, np.nan), mean)).all()
+
+
+@pytest.mark.parametrize(
+    ("family", "y", "mean", "dispersion", "expected"),
+    [  # The densities in 60 digits.
+        (FAMILIES["gamma"], 2.0, 2.0, 2.0**-46, 14.330299439114123),
+        (NegativeBinomialFamily(1e12), 3.0, 2.5, 1.0, -1.5428872736069648),
+        (NegativeBinomialFamily(1e7), 1e9, 1.00001e9, 1.0, -13.588626761369707),
+        (FAMILIES["poisson"], 1e15, 1.00000001e15, 1.0, -18.238326730326682),
+    ],
+)
+def test_densities_of_rows_keep_their_digits_beside_large_shapes_and_counts(
+    family: Family, y: float, mean: float, dispersion: float, expected: float
+) -> None:
+    np.testing.assert_allclose(family.log_prob(np.array([y]), np.array([mean]), dispersion), expected, rtol=1e-14)
