@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
@@ -25,6 +26,8 @@ class NegativeBinomialMember(CountMember):
     """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``."""
 
     parameter_names: ClassVar[tuple[str, ...]] = ("size", "probability")
+    size_: float
+    probability_: float
     conjugate_priors = ("Beta",)
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -248,6 +251,8 @@ class NegativeBinomial(ScalarFamily):
     """
 
     member_class = NegativeBinomialMember
+    size_: float
+    probability_: float
 
     def __init__(
         self,
@@ -255,7 +260,7 @@ class NegativeBinomial(ScalarFamily):
         probability: float | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

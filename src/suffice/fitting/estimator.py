@@ -13,6 +13,7 @@ from functools import cached_property, update_wrapper
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
+from suffice.attributes import Read, reads
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing, warn
 from suffice.fitting import outlets
 from suffice.options import Parameterized
@@ -138,20 +139,23 @@ class Estimator(Parameterized):
         matched = self._judgement().matched
         return None if matched is None else matched()
 
-    @property
-    def log_likelihood_(self) -> float:
-        """The log-likelihood of the rows that were learned: their sum, natural logarithm."""
-        return self.report_.log_likelihood
+    log_likelihood_: Read[float] = reads(
+        "report_.log_likelihood", "The log-likelihood of the rows that were learned: their sum, natural logarithm."
+    )
+    aic_: Read[float] = reads("report_.aic", "Akaike's criterion, 2 k - 2 log-likelihood: smaller is better.")
+    bic_: Read[float | None] = reads(
+        "report_.bic", "Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."
+    )
+    converged_: Read[bool] = reads(
+        "report_.converged", "Whether the fit reached its tolerance, and the certificate agrees."
+    )
+    n_iter_: Read[int] = reads("report_.iterations", "Number of iterations; 0 for a closed form.")
+    stop_reason_: Read[str] = reads("report_.stop_reason", "Why the fit stopped.")
 
     @property
-    def aic_(self) -> float:
-        """Akaike's criterion, 2 k - 2 log-likelihood: smaller is better."""
-        return self.report_.aic
-
-    @property
-    def bic_(self) -> float | None:
-        """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
-        return self.report_.bic
+    def history_(self) -> tuple[float, ...]:
+        """The objective before the first and after each iteration."""
+        return self.report_.history
 
     def portrait(self) -> Portrait:
         """What there is to see of it: pages, plots, notebooks and the command read nothing else.
@@ -161,26 +165,6 @@ class Estimator(Parameterized):
         from suffice.fitting.portrait import Portrait
 
         return Portrait(type(self).__name__, n_params=lambda: self.n_params_, matched=self.matched_statistics)
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the fit reached its tolerance, and the certificate agrees."""
-        return self.report_.converged
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of iterations; 0 for a closed form."""
-        return self.report_.iterations
-
-    @property
-    def history_(self) -> tuple[float, ...]:
-        """The objective before the first and after each iteration."""
-        return self.report_.history
-
-    @property
-    def stop_reason_(self) -> str:
-        """Why the fit stopped."""
-        return self.report_.stop_reason
 
     def unlearn(self, *_: Any, **__: Any) -> Self:
         """Take rows out again, for models that learn from sums; others refuse."""
@@ -195,17 +179,27 @@ class Estimator(Parameterized):
 
         return Control.of(self._options)
 
-    def __getattr__(self, name: str) -> Any:
-        """Options read as attributes; a result read before `fit` says so."""
-        if name in self._options:
-            return self._options[name]
-        member = getattr(type(self), name, None)
-        if isinstance(member, property) and member.fget is not None:
-            # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.
-            return member.fget(self)
-        if name.endswith("_") and not name.startswith("_"):
-            raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+    if not TYPE_CHECKING:  # Checkers know options and results by their declarations, and misspelt ones by that.
+
+        def __getattr__(self, name: str) -> Any:
+            """Options read as attributes; a result read before `fit` says so."""
+            if name in self._options:
+                return self._options[name]
+            member = getattr(type(self), name, None)
+            if isinstance(member, property) and member.fget is not None:
+                # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak itself.
+                return member.fget(self)
+            if name.endswith("_") and not name.startswith("_"):
+                raise NotFittedError(
+                    f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name."
+                )
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+
+    def __dir__(self) -> list[str]:
+        """What can be read: options, methods and, once there is a fit, its results, which end in ``_``."""
+        fitted = self._fit is not None
+        names = [n for n in super().__dir__() if fitted or n.startswith("_") or not n.endswith("_")]
+        return sorted({*names, *self._options})
 
     def __sklearn_tags__(self) -> Any:
         """Let scikit-learn's searches take the model; called by scikit-learn only."""
@@ -278,7 +272,8 @@ class SummaryEstimator(Estimator):
     def _learned_data(self) -> SummaryData:
         if self._fit is None or self._fit.data is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
-        return self._fit.data
+        data: SummaryData = self._fit.data
+        return data
 
     def fit(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> Self:
         """Learn the parameters from rows or from a `Summary`.

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
 from suffice.domain import Domain, declare
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated
@@ -93,15 +94,15 @@ class BayesianNetwork(SummaryEstimator):
         tied: Any = None,
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
-        estimate: str | None = None,
-        unseen: str = "uniform",
+        estimate: Estimate | None = None,
+        unseen: UnseenRow = "uniform",
         fixed: Mapping[Any, Any] | None = None,
         hidden: Mapping[Any, Any] | None = None,
-        missing: str = "em",
+        missing: MissingValues = "em",
         start: Any = None,
         n_init: int = 1,
         random_state: Any = 0,
-        acceleration: str | None = None,
+        acceleration: Squarem | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
         memory_limit: int | str | None = None,

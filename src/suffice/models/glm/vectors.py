@@ -255,7 +255,7 @@ class JointMode(PriorOnVectors):
     def _covariance(self, beta: Floats) -> Floats:
         covariance = self.products.residual_squares(beta) / self.products.weight
         _refuse_singular(covariance)
-        return covariance
+        return np.asarray(covariance)
 
     def _information(self, covariance: Floats) -> Floats:
         """That of all coefficients (m k, m k), predictors first, prior included."""
@@ -311,7 +311,7 @@ class VectorProducts:
         fitted = np.stack([self.information.product(column) for column in beta.T], axis=1)
         half = beta.T @ self.cross
         squares = self.squares - half - half.T + beta.T @ fitted
-        return 0.5 * (squares + squares.T)
+        return np.asarray(0.5 * (squares + squares.T))
 
     def solve(self, precision: Floats, mean: Floats, share: float, right: Floats) -> Floats:
         """(X'X + share P)^-1 (right + share P mean)."""
