@@ -16,6 +16,7 @@ from suffice.fitting import outlets as _outlets
 if TYPE_CHECKING:
     from suffice.domain import Domain as Domain
     from suffice.domain import Variable as Variable
+    from suffice.errors import ClusterError as ClusterError
     from suffice.errors import ConvergenceWarning as ConvergenceWarning
     from suffice.errors import DataError as DataError
     from suffice.errors import EstimateError as EstimateError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.errors import MissingValueError as MissingValueError
     from suffice.errors import NotFittedError as NotFittedError
     from suffice.errors import OptionError as OptionError
+    from suffice.errors import KindWarning as KindWarning
     from suffice.errors import SamplingWarning as SamplingWarning
     from suffice.errors import SizeError as SizeError
     from suffice.errors import SufficeError as SufficeError
@@ -160,6 +162,7 @@ _EXPORTS: dict[str, str] = {
     "plot": "suffice.views",
     "read": "suffice.formats",
     # errors
+    "ClusterError": "suffice.errors",
     "ConvergenceWarning": "suffice.errors",
     "DataError": "suffice.errors",
     "EstimateError": "suffice.errors",
@@ -172,6 +175,7 @@ _EXPORTS: dict[str, str] = {
     "OptionError": "suffice.errors",
     "SizeError": "suffice.errors",
     "SufficeError": "suffice.errors",
+    "KindWarning": "suffice.errors",
     "SamplingWarning": "suffice.errors",
     "SufficeWarning": "suffice.errors",
     "UnknownStateError": "suffice.errors",

@@ -11,6 +11,7 @@ from suffice.domain import Variable, declare_all
 from suffice.errors import OptionError, listing
 from suffice.fitting.estimator import Estimator
 from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.structure import is_form
 
 #: Options that are dicts by node, with an example of one.
 BY_NODE = {
@@ -40,7 +41,7 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
     for option in (*BY_NODE, "prior"):
         by_node = options[option] if isinstance(options[option], Mapping) else {}
         unknown = [name for name in by_node if name not in known]
-        if unknown:
+        if unknown and not is_form(options["structure"]):
             hint = " A prior that has a name is given without a dict: prior='bdeu'." if option == "prior" else ""
             raise OptionError(
                 f"{option}= names {listing(unknown)}, which is no node; the nodes are {listing(nodes)}.{hint}"
