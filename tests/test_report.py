@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_estimates_have_the_three_names_of_the_field() -> None:
     whole = {name: values[:5] for name, values in rows.items()}
     network = [("a", "b")]
     sequences = [["x", "y", "x", "y", "y", "x"]]
-    fits = {
+    fits: dict[str, list[Any]] = {
         "maximum likelihood": [sf.BayesianNetwork(network).fit(whole), sf.BayesianNetwork(network).fit(rows)],
         "posterior mean": [sf.BayesianNetwork(network, prior=1.0).fit(whole)],
         "MAP": [

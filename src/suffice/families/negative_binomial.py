@@ -155,14 +155,14 @@ class NegativeBinomialMember(CountMember):
 
     def mode(self) -> int:
         """floor((size - 1) (1 - probability) / probability), or 0; a whole number ties with the one below."""
-        return math.floor(max(0.0, (self._known_size() - 1) * self._odds(None)))
+        return int(math.floor(max(0.0, (self._known_size() - 1) * self._odds(None))))
 
     def entropy(self) -> float:
         """-size log(probability) - E[x] log(1 - probability) - E[log C(x + size - 1, x)]."""
         if self.probability_ == 1:
             return 0.0
         known = self._known_size() * (math.log(self.probability_) + self._odds(None) * math.log1p(-self.probability_))
-        return -known - expected_log_choices(self._known_size(), self.probability_)
+        return float(-known - expected_log_choices(self._known_size(), self.probability_))
 
     def divergence(self, other: NegativeBinomialMember) -> Any:
         """The divergence of one trial, ``size / probability`` times; both distributions must have the same size."""

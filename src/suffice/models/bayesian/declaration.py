@@ -196,10 +196,10 @@ class BayesianNetwork(SummaryEstimator):
         return NetworkTask(self._options, self._learning, self._variables)
 
     def _learn(self, data: object, y: object, **more: object) -> Self:
-        return super()._learn(data, y, **more) if self.target is None else target_fit(self, data, y, more)
+        return super()._learn(data, y, **more) if self._options["target"] is None else target_fit(self, data, y, more)
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
-        if self.target is None:
+        if self._options["target"] is None:
             return super()._join(keep, data, y, **more)
         return target_fit(self, data, y, more, keep)
 

@@ -15,9 +15,10 @@ from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock, linear_predictor, weighted
 from suffice.errors import EstimateError, OptionError
 from suffice.families.normal_wishart import NormalWishart
+from suffice.fitting.confirmation import allowed
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
-from suffice.fitting.report import Certificate, allowed
+from suffice.fitting.report import Certificate
 from suffice.models.glm.certificate import FAR, in_units
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
