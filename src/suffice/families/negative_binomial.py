@@ -155,7 +155,8 @@ class NegativeBinomialMember(CountMember):
 
     def mode(self) -> int:
         """floor((size - 1) (1 - probability) / probability), or 0; a whole number ties with the one below."""
-        return int(math.floor(max(0.0, (self._known_size() - 1) * self._odds(None))))
+        odds: float = self._odds(None)
+        return math.floor(max(0.0, (self._known_size() - 1) * odds))
 
     def entropy(self) -> float:
         """-size log(probability) - E[x] log(1 - probability) - E[log C(x + size - 1, x)]."""

@@ -7,8 +7,9 @@ changes nothing.
 from __future__ import annotations
 
 import copy
+import importlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property, update_wrapper
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
@@ -21,6 +22,8 @@ from suffice.records import copy_with
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from suffice.fitting.contract import Inputs, Judgement, Purpose
     from suffice.fitting.control import Control
     from suffice.fitting.fit import Fit
@@ -41,6 +44,39 @@ def delegated(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[
         return method(model.fitted_, *args, **options)
 
     return update_wrapper(ask, method)
+
+
+def drawn(method: Callable[Concatenate[Any, P], Mapping[Hashable, NDArray[Any]]]) -> Callable[Concatenate[Any, P], Any]:
+    """The method of a model that draws rows by its fitted value: a frame of the kind that was learned, else a dict."""
+
+    def ask(model: Estimator, /, *args: P.args, **options: P.kwargs) -> Any:
+        return as_frame(method(model.fitted_, *args, **options), None if model._fit is None else model._fit.frame)
+
+    return update_wrapper(ask, method)
+
+
+def frame_of(data: object) -> str | None:
+    """The package of a frame in memory: "pandas", "polars" or "pyarrow"; None for anything else."""
+    kind = type(data)
+    package = kind.__module__.partition(".")[0]
+    return package if (package, kind.__name__) in _FRAMES else None
+
+
+def as_frame(columns: Mapping[Hashable, NDArray[Any]], package: str | None) -> Any:
+    """Columns as a frame of a package; None: as they are."""
+    if package is None:
+        return columns
+    module = importlib.import_module(package)
+    # Labels of states are objects to NumPy: lists let the package find their type.
+    plain = {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
+    if package == "pandas":
+        return module.DataFrame(plain)
+    named = {str(name): values for name, values in plain.items()}
+    return module.table(named) if package == "pyarrow" else module.DataFrame(named)
+
+
+#: Frames in memory, of which draws come as another.
+_FRAMES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")}
 
 
 def delegated_property(member: Any, of: str = "fitted_") -> Any:
@@ -293,7 +329,7 @@ class SummaryEstimator(Estimator):
         from suffice.fitting.contract import Inputs
 
         unused_target(self, y)
-        return self._solve(self._task().read(Inputs(data, more), None, "fit"))
+        return self._solve(self._task().read(Inputs(data, more), None, "fit"), frame_of(data))
 
     def partial_fit(
         self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None, keep: float = 1.0
@@ -308,7 +344,8 @@ class SummaryEstimator(Estimator):
         unused_target(self, y)
         later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
-        return self._solve(later if earlier is None else self._task().joined(earlier, later, keep))
+        together = later if earlier is None else self._task().joined(earlier, later, keep)
+        return self._solve(together, frame_of(data))
 
     def unlearn(self, data: object, *, sample_weight: object = None, columns: object = None) -> Self:
         """Take rows out again; the result equals a fit that never saw them."""
@@ -318,7 +355,7 @@ class SummaryEstimator(Estimator):
         if self._fit is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
         leaving = self._read("join", data, **more)
-        return self._solve(self._task().without(self._learned_data(), leaving))
+        return self._solve(self._task().without(self._learned_data(), leaving), self._fit.frame)
 
     def score(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; `y` is as in `fit`."""
@@ -341,14 +378,14 @@ class SummaryEstimator(Estimator):
         """The fitted value, or None before the first fit."""
         return None if self._fit is None else self._fit.fitted
 
-    def _solve(self, data: SummaryData) -> Self:
+    def _solve(self, data: SummaryData, frame: str | None = None) -> Self:
         from suffice.fitting.driver import closed_on_failure, solve
 
         task = self._task()
         with closed_on_failure(data):
             learned = task.condensed(data)
             fit = solve(task.problem(learned, None), learned, self._control())
-        fit.data = task.kept(learned)
+        fit.data, fit.frame = task.kept(learned), frame
         return self._adopt(fit)
 
     # -- files -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from suffice.array_types import Floats
 from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
 from suffice.domain import Domain, declare
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator, delegated
+from suffice.fitting.estimator import SummaryEstimator, delegated, drawn
 from suffice.fitting.fit import Fit
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
@@ -309,7 +309,7 @@ class BayesianNetwork(SummaryEstimator):
     score = targeted_score
     classes_ = property(classes_of)
     query_rows = delegated(NetworkFitted.query_rows)
-    sample = delegated(NetworkFitted.sample)
+    sample = drawn(NetworkFitted.sample)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""

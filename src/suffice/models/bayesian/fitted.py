@@ -277,6 +277,9 @@ class NetworkFitted:
     ) -> dict[Hashable, NDArray[Any]]:
         """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
 
+        A model that was fitted to a frame of pandas, polars or pyarrow gives such a frame, any other, and one that was
+        read from a file, a dict of arrays.
+
         `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
         by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.
         """

@@ -13,7 +13,7 @@ from suffice.attributes import Read
 from suffice.checks import choice
 from suffice.choices import GaussianSolver, GraphFrame, Registered, choices
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
@@ -188,7 +188,7 @@ class GaussianGraph(SummaryEstimator):
     marginal = delegated(GaussianGraphFitted.marginal)
     score_samples = delegated(GaussianGraphFitted.score_samples)
     predict = delegated(GaussianGraphFitted.predict)
-    sample = delegated(GaussianGraphFitted.sample)
+    sample = drawn(GaussianGraphFitted.sample)
 
     # -- figures -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from suffice.errors import MissingValueError, require
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.driver import Fit
-from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
 from suffice.fitting.portrait import Portrait
 from suffice.models.em.rows import has_missing
 from suffice.models.markov import builders, comparison
@@ -271,7 +271,7 @@ class MarkovNetwork(SummaryEstimator):
     score_samples = delegated(MarkovFitted.score_samples)
     predict_proba = delegated(MarkovFitted.predict_proba)
     predict = delegated(MarkovFitted.predict)
-    sample = delegated(MarkovFitted.sample)
+    sample = drawn(MarkovFitted.sample)
     to_joint = delegated(MarkovFitted.to_joint)
     estimate_log_partition = delegated(estimate_log_partition)
 
