@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from suffice.errors import DataError as DataError
     from suffice.errors import EstimateError as EstimateError
     from suffice.errors import FileFormatError as FileFormatError
+    from suffice.errors import KindWarning as KindWarning
     from suffice.errors import MergeError as MergeError
     from suffice.errors import MissingColumnError as MissingColumnError
     from suffice.errors import MissingExtraError as MissingExtraError
     from suffice.errors import MissingValueError as MissingValueError
     from suffice.errors import NotFittedError as NotFittedError
     from suffice.errors import OptionError as OptionError
-    from suffice.errors import KindWarning as KindWarning
     from suffice.errors import SamplingWarning as SamplingWarning
     from suffice.errors import SizeError as SizeError
     from suffice.errors import SufficeError as SufficeError
@@ -193,10 +193,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _page(report: Report, portrait: Any, path: Any) -> str:
+def _page(report: Report, portrait: Any, path: Any, title: str | None) -> str:
     from suffice.views import write_report
 
-    return write_report(report, portrait, path)
+    return write_report(report, portrait, path, title)
 
 
 def _card(made: str, portrait: Any, report: Report | None) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
 from suffice.families.base import (
@@ -34,6 +35,7 @@ class BernoulliMember(ScalarMember):
     """The Bernoulli distribution: a success has `probability`, a failure the rest."""
 
     parameter_names = ("probability",)
+    probability_: float
     statistic_names = ("x",)
     conjugate_priors = ("Beta",)
     constant_names = ("states",)
@@ -278,6 +280,7 @@ class Bernoulli(ScalarFamily):
     """
 
     member_class = BernoulliMember
+    probability_: float
 
     def __init__(
         self,
@@ -285,7 +288,7 @@ class Bernoulli(ScalarFamily):
         *,
         states: Iterable[Hashable] | None = None,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

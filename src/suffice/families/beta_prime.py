@@ -26,6 +26,9 @@ class BetaPrime(Distribution):
     """
 
     parameter_names = ("alpha", "beta", "scale")
+    alpha_: float
+    beta_: float
+    scale_: float
 
     def __init__(self, alpha: float, beta: float, scale: float = 1.0) -> None:
         """See the class."""

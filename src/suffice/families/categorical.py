@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
 from suffice.families.base import (
@@ -37,6 +38,7 @@ class CategoricalMember(FamilyMember):
     """The categorical distribution on `states`, any hashable values in the order given."""
 
     parameter_names = ("probabilities",)
+    probabilities_: Floats
     conjugate_priors = ("Dirichlet", "DirichletMixture")
     constant_names = ("states",)
 
@@ -314,6 +316,7 @@ class Categorical(ExponentialFamily):
     """
 
     member_class = CategoricalMember
+    probabilities_: Floats
 
     def __init__(
         self,
@@ -321,7 +324,7 @@ class Categorical(ExponentialFamily):
         probabilities: ArrayLike | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

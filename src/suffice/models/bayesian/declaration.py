@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
 from suffice.domain import Domain, declare
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator, delegated
+from suffice.fitting.estimator import SummaryEstimator, delegated, drawn
 from suffice.fitting.fit import Fit
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
@@ -104,15 +105,15 @@ class BayesianNetwork(SummaryEstimator):
         solver: str = "auto",
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
-        estimate: str | None = None,
-        unseen: str = "uniform",
+        estimate: Estimate | None = None,
+        unseen: UnseenRow = "uniform",
         fixed: Mapping[Any, Any] | None = None,
         hidden: Mapping[Any, Any] | None = None,
-        missing: str = "em",
+        missing: MissingValues = "em",
         start: Any = None,
         n_init: int = 1,
         random_state: Any = 0,
-        acceleration: str | None = None,
+        acceleration: Squarem | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
         memory_limit: int | str | None = None,
@@ -195,10 +196,10 @@ class BayesianNetwork(SummaryEstimator):
         return NetworkTask(self._options, self._learning, self._variables)
 
     def _learn(self, data: object, y: object, **more: object) -> Self:
-        return super()._learn(data, y, **more) if self.target is None else target_fit(self, data, y, more)
+        return super()._learn(data, y, **more) if self._options["target"] is None else target_fit(self, data, y, more)
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
-        if self.target is None:
+        if self._options["target"] is None:
             return super()._join(keep, data, y, **more)
         return target_fit(self, data, y, more, keep)
 
@@ -308,7 +309,7 @@ class BayesianNetwork(SummaryEstimator):
     score = targeted_score
     classes_ = property(classes_of)
     query_rows = delegated(NetworkFitted.query_rows)
-    sample = delegated(NetworkFitted.sample)
+    sample = drawn(NetworkFitted.sample)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""

@@ -84,7 +84,7 @@ class GaussianGraphFitted:
         units = np.sqrt(np.diag(self.precision))
         partial = -self.precision / np.outer(units, units) + 0.0
         np.fill_diagonal(partial, 1.0)
-        return partial
+        return np.asarray(partial)
 
     @property
     def domain(self) -> Domain:

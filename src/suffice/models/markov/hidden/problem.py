@@ -322,9 +322,6 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
                 warnings.warn(note, SufficeWarning, stacklevel=2)
             notes = (*notes, *symmetric)
         notes = (*notes, *runs.notes)
-        if len(runs.scores) > 1:
-            each = ", ".join(f"{score:.6f}" for score in runs.scores)
-            notes = (*notes, f"objectives of {len(runs.scores)} runs: {each}")
         empty = [name for name in self.spec.observed if name not in self.rows.seen]
         if empty:
             notes = (*notes, f"the columns {listing(empty)} hold no value at all and are treated as hidden")
