@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.audit.tables import markdown
 from benchmarks.scale_out import memory, race, rates, rounds
-from benchmarks.scale_out.engines import ENGINES, LOCAL, WORKERS, alone, present
+from benchmarks.scale_out.engines import ENGINES, WORKERS, alone, present
 from benchmarks.scale_out.fits import MEMORY, ROUNDS
 from benchmarks.scale_out.rows import COLUMNS
 from benchmarks.table import machine
@@ -48,15 +49,16 @@ def seconds(options: argparse.Namespace) -> Iterator[str]:
     (rows,) = options.rows
     yield f"## {rows:,} rows"
     yield (
-        f"Local reader with {WORKERS} threads, Dask with {WORKERS} processes of one thread, Spark local[{WORKERS}]; "
-        f"1 BLAS thread. Fits of {options.iterations} iterations (the regression beside others to its end), each in a "
-        f"fresh process, after one of {rounds.WARM_ROWS:,} rows; engines are started before. A round is the median "
+        f"Local reader with threads for all cores, Dask with {WORKERS} processes of one thread, Spark "
+        f"local[{WORKERS}]; no variables of the environment are set for BLAS or threads. Load of the machine at the "
+        f"start: {os.getloadavg()[0]:.1f}. Fits of {options.iterations} iterations (the regression beside others to "
+        f"its end), each in a fresh process, after one of {rounds.WARM_ROWS:,} rows; engines are started before. A round is the median "
         "one of the question that takes most of the time."
     )
     for name in options.names:
         with tempfile.TemporaryDirectory(prefix="scale-out-") as folder:
             if name == "race":
-                alone(LOCAL, rounds.draw, "IRLS", Path(folder), rows, options.seed)
+                alone(rounds.draw, "IRLS", Path(folder), rows, options.seed)
                 cells, below = race.compare(Path(folder), options.engine)
                 yield "### Logistic regression beside other libraries, 5 columns"
                 yield markdown(race.HEAD, cells)
@@ -76,7 +78,7 @@ def megabytes(options: argparse.Namespace) -> Iterator[str]:
     yield "## Memory"
     yield (
         f"Fits from Parquet files of {COLUMNS} columns with memory_limit={options.memory_limit!r}, "
-        f"{options.iterations} iterations, each in a fresh process with {WORKERS} threads. With a tenth missing in "
+        f"{options.iterations} iterations, each in a fresh process. With a tenth missing in "
         "all real columns nearly every row has a pattern of its own, so few of them have missing values; of tokens "
         "the columns of sequence, step, label and features are read."
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.contender import cpu_seconds, peak_memory
-from benchmarks.scale_out.engines import LOCAL, alone
+from benchmarks.scale_out.engines import alone
 from benchmarks.scale_out.fits import MEMORY
 from benchmarks.scale_out.rows import write
 
@@ -38,8 +38,8 @@ def compare(
         peaks, seconds = [], 0.0
         for rows in sizes:
             with tempfile.TemporaryDirectory(prefix="scale-out-") as folder:
-                alone(LOCAL, draw, name, Path(folder), rows, seed)
-                peak, seconds = alone(LOCAL, measure, name, Path(folder), iterations, limit)
+                alone(draw, name, Path(folder), rows, seed)
+                peak, seconds = alone(measure, name, Path(folder), iterations, limit)
             peaks.append(peak / 1e6)
             print(f"{name}, {rows:,} rows: {peaks[-1]:,.0f} MB, {seconds:.1f} CPU s", file=sys.stderr, flush=True)
         ratio = max(peaks) / min(peaks)

@@ -13,7 +13,7 @@ import numpy as np
 import suffice as sf
 from benchmarks import alarm
 from benchmarks.scale_out import rows
-from benchmarks.scale_out.engines import LOCAL, alone
+from benchmarks.scale_out.engines import alone
 from benchmarks.scale_out.fits import ROUNDS, Fit, logistic
 from benchmarks.scale_out.rounds import WARM_ROWS, Watch
 
@@ -67,6 +67,6 @@ def measure(name: str, folder: Path, iterations: int) -> tuple[float, float, int
 
 def cells(name: str, folder: Path, count: int, seed: int, iterations: int) -> tuple[str, ...]:
     """The row of a fit."""
-    alone(LOCAL, draw, name, folder, count, seed)
-    once, each, number = alone(LOCAL, measure, name, folder, iterations)
+    alone(draw, name, folder, count, seed)
+    once, each, number = alone(measure, name, folder, iterations)
     return RATES[name].title, f"{count:,}", f"{1e6 * once / count:.2f}", f"{1e6 * each / count:.2f}", str(number)
