@@ -27,7 +27,12 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=5, help="iterations of the fits whose rounds are timed")
     parser.add_argument("--memory", action="store_true", help="measure memory, not seconds")
     parser.add_argument("--rates", action="store_true", help="measure CPU time a row of one core")
-    parser.add_argument("--memory-limit", default="128MB", help="the memory_limit= of fits whose memory is measured")
+    parser.add_argument(
+        "--memory-limit",
+        type=lambda text: None if text == "default" else text,
+        default="32MB",
+        help="the memory_limit= of fits whose memory is measured; 'default' for none",
+    )
     parser.add_argument("--engine", action="append", choices=ENGINES, help="where rows may be; all of them by default")
     known = ", ".join((*ROUNDS, "race", *MEMORY))
     parser.add_argument("--only", metavar="WORD", action="append", help=f"parts with this in their name: {known}")
@@ -52,8 +57,8 @@ def seconds(options: argparse.Namespace) -> Iterator[str]:
         f"Local reader with threads for all cores, Dask with {WORKERS} processes of one thread, Spark "
         f"local[{WORKERS}]; no variables of the environment are set for BLAS or threads. Load of the machine at the "
         f"start: {os.getloadavg()[0]:.1f}. Fits of {options.iterations} iterations (the regression beside others to "
-        f"its end), each in a fresh process, after one of {rounds.WARM_ROWS:,} rows; engines are started before. A round is the median "
-        "one of the question that takes most of the time."
+        f"its end), each in a fresh process, after one of {rounds.WARM_ROWS:,} rows; engines are started before. A "
+        "round is the median one of the question that takes most of the time."
     )
     for name in options.names:
         with tempfile.TemporaryDirectory(prefix="scale-out-") as folder:

@@ -21,7 +21,7 @@ def draw(name: str, folder: Path, rows: int, seed: int) -> None:
     write(folder / "rows", MEMORY[name].draw, rows, seed)
 
 
-def measure(name: str, folder: Path, iterations: int, limit: str) -> tuple[int, float]:
+def measure(name: str, folder: Path, iterations: int, limit: str | None) -> tuple[int, float]:
     """Fit in this process: the largest memory it ever had, in bytes, and its CPU seconds."""
     warnings.simplefilter("ignore")  # A fit of few iterations says that it has not converged.
     begin = cpu_seconds()
@@ -31,7 +31,7 @@ def measure(name: str, folder: Path, iterations: int, limit: str) -> tuple[int, 
 
 
 def compare(
-    names: Iterable[str], sizes: Iterable[int], seed: int, iterations: int, limit: str
+    names: Iterable[str], sizes: Iterable[int], seed: int, iterations: int, limit: str | None
 ) -> Iterator[tuple[str, ...]]:
     """A row for each fit: megabytes by number of rows, the largest over the smallest, and CPU seconds of the last."""
     for name in names:
