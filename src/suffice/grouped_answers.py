@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import double_double
-from suffice.answers import MomentSums, check_moments_left, checked_floats, same_bits
+from suffice.answers import MomentSums, check_moments_left, same_bits
 from suffice.array_types import Floats
+from suffice.checks import checked_floats
 from suffice.domain import Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import FileFormatError, MergeError, listing

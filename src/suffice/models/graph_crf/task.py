@@ -196,7 +196,7 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
         if isinstance(objective, HeldGraphObjective):
             engine, shards = objective.engine_in_words or "exact inference", counted(held.shards, "shard")
             return f"{engine}, {data.steps:,} nodes in {shards} {held.location}, {counted(held.rounds, 'round')}"
-        return objective.routes.in_words(WORDS[objective.engine.wide])
+        return objective.chosen.in_words(WORDS[objective.engine.wide])
 
     def notes(self, objective: AnyGraphObjective) -> tuple[str, ...]:
         """What a receipt says about an objective that is not the likelihood itself."""

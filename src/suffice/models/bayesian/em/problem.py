@@ -45,9 +45,8 @@ from suffice.models.bayesian.node_scores import matched_statistics_of
 from suffice.models.bayesian.nodes.contract import Node, largest
 from suffice.models.bayesian.options import check_start
 from suffice.models.em.held_rows import HeldData, HeldRows
-from suffice.models.em.information import ObservedInformation, score_differences
+from suffice.models.em.information import NOT_COMPUTED, STOPPED, ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
-from suffice.models.em.reports import NOT_COMPUTED, STOPPED
 from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import read_rows
 from suffice.statistics import Statistic, Summary
