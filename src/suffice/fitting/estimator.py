@@ -7,14 +7,15 @@ changes nothing.
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, update_wrapper
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
-from suffice.errors import FileFormatError, NotFittedError, OptionError, listing, warn
-from suffice.fitting import outlets
+from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, listing, warn
+from suffice.fitting import outlets, sklearn_face
 from suffice.options import Parameterized
 from suffice.records import copy_with
 
@@ -193,30 +194,27 @@ class Estimator(Parameterized):
     def _control(self) -> Control:
         from suffice.fitting.control import Control
 
+        if self._refused is not None:
+            raise self._refused
         return Control.of(self._options)
 
     def __getattr__(self, name: str) -> Any:
         """Options read as attributes; a result read before `fit` says so."""
         if name in self._options:
             return self._options[name]
-        member = getattr(type(self), name, None)
-        if isinstance(member, property) and member.fget is not None:
+        member = inspect.getattr_static(type(self), name, None)
+        if isinstance(member, property | sklearn_face.Offered):
             # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.
-            return member.fget(self)
+            return member.__get__(self)
+        if self._refused is not None:
+            raise NotOfferedError(str(self._refused))
         if name.endswith("_") and not name.startswith("_"):
             raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
-    def __sklearn_tags__(self) -> Any:
-        """Let scikit-learn's searches take the model; called by scikit-learn only."""
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
-
     def _repr_html_(self) -> str:
         """What a notebook shows: the model, its graph and its receipt."""
-        held = self._bare_report()
-        return outlets.card(repr(self), self.portrait(), held)
+        return outlets.card(repr(self), self.portrait(), self._bare_report())
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -241,6 +239,10 @@ class Estimator(Parameterized):
         if set(options) - set(known):
             raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
         return cls(**{name: value for name, value in options.items() if name not in cls._transient})
+
+
+for _name, _member in sklearn_face.members():
+    setattr(Estimator, _name, _member)
 
 
 class ResponseEstimator(Estimator):
@@ -298,7 +300,7 @@ class SummaryEstimator(Estimator):
         from suffice.fitting.contract import Inputs
 
         unused_target(self, y)
-        return self._solve(self._task().read(Inputs(data, more), None, "fit"))
+        return sklearn_face.remember(self._solve(self._task().read(Inputs(data, more), None, "fit")), data)
 
     def partial_fit(
         self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None, keep: float = 1.0

@@ -10,12 +10,23 @@ from suffice.domain import Domain, declare
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated
 from suffice.fitting.fit import Fit
+from suffice.fitting.sklearn_face import Offered
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import check_mappings, check_options, check_start
 from suffice.models.bayesian.structure import Parents, check_node, open_structure, read_structure
-from suffice.models.bayesian.target import check_target, classes_of, target_fit, targeted, targeted_score
+from suffice.models.bayesian.target import (
+    check_target,
+    classes_of,
+    role_of,
+    steps_of,
+    target_fit,
+    target_partial_fit,
+    targeted,
+    targeted_score,
+    without_table,
+)
 from suffice.options import RunOptions, own_options
 from suffice.table import Table
 
@@ -39,8 +50,7 @@ class BayesianNetwork(SummaryEstimator):
         structure: edges ``(parent, child)``, text (``"a -> b <- c"``, ``"[a][b|a]"``), a dict ``{child: parents}``, a
             graph of networkx, igraph or pyAgrum, an adjacency matrix (parents in rows), another network, or the
             path of a file that holds one; the last two also give the states that they declare. With a target also
-            ``"naive-bayes"``: the target is the parent of every other column of `fit`; in ``"gaussian-naive-bayes"``
-            these are real.
+            ``"naive-bayes"``, whose target is the parent of all other columns, or ``"gaussian-naive-bayes"``.
         states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
             nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
             and missing values are read as states too, since a missing value turns whole numbers into floats.
@@ -197,10 +207,11 @@ class BayesianNetwork(SummaryEstimator):
     def _learn(self, data: object, y: object, **more: object) -> Self:
         return super()._learn(data, y, **more) if self.target is None else target_fit(self, data, y, more)
 
+    partial_fit = target_partial_fit
+
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
-        if self.target is None:
-            return super()._join(keep, data, y, **more)
-        return target_fit(self, data, y, more, keep)
+        joins = super()._join
+        return joins(keep, data, y, **more) if self.target is None else target_fit(self, data, y, more, keep)
 
     @property
     def fitted_(self) -> NetworkFitted:
@@ -303,10 +314,12 @@ class BayesianNetwork(SummaryEstimator):
     # -- many rows ---------------------------------------------------------------------------------------------------
 
     score_samples = targeted(NetworkFitted.score_samples, asks=False)
-    predict_proba = targeted(NetworkFitted.predict_proba)
+    predict_proba = Offered(targeted(NetworkFitted.predict_proba), without_table)
     predict = targeted(NetworkFitted.predict)
     score = targeted_score
     classes_ = property(classes_of)
+    _role = role_of
+    n_iter_ = property(steps_of)
     query_rows = delegated(NetworkFitted.query_rows)
     sample = delegated(NetworkFitted.sample)
 
