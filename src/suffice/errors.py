@@ -8,6 +8,7 @@
     │   ├── UnknownStateError             a value that the variable does not declare
     │   └── MissingValueError             a missing value where the model takes none
     ├── OptionError (ValueError)          an argument of a constructor or method is not valid
+    │   └── NotOfferedError (AttributeError)   a method that the model does not have with these options
     ├── EstimateError (ValueError)        the estimate asked for does not exist for this data
     ├── NotFittedError (ValueError, AttributeError)   a result was asked for before `fit`
     ├── MergeError (ValueError)           two summaries do not answer the same question
@@ -35,7 +36,8 @@ import importlib
 import sys
 import warnings
 from collections.abc import Iterable, Sized
-from types import ModuleType
+from functools import cache
+from types import FrameType, ModuleType
 
 
 class SufficeError(Exception):
@@ -62,12 +64,27 @@ class OptionError(SufficeError, ValueError):
     """An argument of a constructor or method is not valid."""
 
 
+class NotOfferedError(OptionError, AttributeError):
+    """A method that this model does not have with these options."""
+
+
 class EstimateError(SufficeError, ValueError):
     """The estimate asked for does not exist for this data."""
 
 
 class NotFittedError(SufficeError, ValueError, AttributeError):
-    """A result was asked for before `fit`."""
+    """A result was asked for before `fit`; where scikit-learn is loaded, its own error of that name too."""
+
+    def __new__(cls, *words: object) -> NotFittedError:
+        """One that ``except sklearn.exceptions.NotFittedError`` catches."""
+        theirs = sys.modules.get("sklearn.exceptions")
+        if theirs is not None and cls is NotFittedError:
+            cls = _known_to_both(theirs)
+        return super().__new__(cls, *words)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        """By its arguments, whatever is loaded where it is read."""
+        return NotFittedError, self.args
 
 
 class MergeError(SufficeError, ValueError):
@@ -146,10 +163,16 @@ class Remark(str):
 _BETWEEN = frozenset({"suffice", "sklearn", "joblib"})
 
 
+@cache
+def _known_to_both(theirs: ModuleType) -> type[NotFittedError]:
+    """The error of both libraries."""
+    return type("NotFittedError", (NotFittedError, theirs.NotFittedError), {"__module__": __name__})
+
+
 def warn(message: str, category: type[SufficeWarning] = SufficeWarning) -> None:
     """Warn at the line of the user that led here: the first outside of the package and of what calls estimators."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
+    while frame.f_back is not None and _package_of(frame) in _BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
@@ -159,6 +182,18 @@ def announce(notes: Iterable[str]) -> None:
     for note in dict.fromkeys(notes):
         if isinstance(note, Remark):
             warn(str(note), note.category)
+
+
+def asked_by(package: str) -> bool:
+    """Whether the line outside of this package that led here is one of another package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _package_of(frame) == "suffice":
+        frame = frame.f_back
+    return _package_of(frame) == package
+
+
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property, update_wrapper
@@ -15,8 +16,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from suffice.attributes import Read, reads
-from suffice.errors import FileFormatError, NotFittedError, OptionError, listing, warn
-from suffice.fitting import outlets
+from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, listing, warn
+from suffice.fitting import outlets, sklearn_face
 from suffice.options import Parameterized
 from suffice.records import copy_with
 
@@ -213,6 +214,8 @@ class Estimator(Parameterized):
     def _control(self) -> Control:
         from suffice.fitting.control import Control
 
+        if self._refused is not None:
+            raise self._refused
         return Control.of(self._options)
 
     if not TYPE_CHECKING:  # Checkers know options and results by their declarations, and misspelt ones by that.
@@ -221,10 +224,12 @@ class Estimator(Parameterized):
             """Options read as attributes; a result read before `fit` says so."""
             if name in self._options:
                 return self._options[name]
-            member = getattr(type(self), name, None)
-            if isinstance(member, property) and member.fget is not None:
+            member = inspect.getattr_static(type(self), name, None)
+            if isinstance(member, property | sklearn_face.Offered):
                 # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak itself.
-                return member.fget(self)
+                return member.__get__(self)
+            if self._refused is not None:
+                raise NotOfferedError(str(self._refused))
             if name.endswith("_") and not name.startswith("_"):
                 raise NotFittedError(
                     f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name."
@@ -237,16 +242,9 @@ class Estimator(Parameterized):
         names = [n for n in super().__dir__() if fitted or n.startswith("_") or not n.endswith("_")]
         return sorted({*names, *self._options})
 
-    def __sklearn_tags__(self) -> Any:
-        """Let scikit-learn's searches take the model; called by scikit-learn only."""
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
-
     def _repr_html_(self) -> str:
         """What a notebook shows: the model, its graph and its receipt."""
-        held = self._bare_report()
-        return outlets.card(repr(self), self.portrait(), held)
+        return outlets.card(repr(self), self.portrait(), self._bare_report())
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -271,6 +269,10 @@ class Estimator(Parameterized):
         if set(options) - set(known):
             raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
         return cls(**{name: value for name, value in options.items() if name not in cls._transient})
+
+
+for _name, _member in sklearn_face.members():
+    setattr(Estimator, _name, _member)
 
 
 class ResponseEstimator(Estimator):
@@ -329,7 +331,8 @@ class SummaryEstimator(Estimator):
         from suffice.fitting.contract import Inputs
 
         unused_target(self, y)
-        return self._solve(self._task().read(Inputs(data, more), None, "fit"), frame_of(data))
+        solved = self._solve(self._task().read(Inputs(data, more), None, "fit"), frame_of(data))
+        return sklearn_face.remember(solved, data)
 
     def partial_fit(
         self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None, keep: float = 1.0

@@ -34,6 +34,7 @@ from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import ResponseEstimator, delegated_property
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
+from suffice.fitting.sklearn_face import Offered, needs_response, remember
 from suffice.models.glm import rowwise
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
@@ -53,6 +54,7 @@ from suffice.models.glm.results import (
     regression_table,
     wald_intervals,
 )
+from suffice.models.glm.roles import glm_role, without_classes
 from suffice.models.glm.task import GLMTask
 from suffice.options import RunOptions, own_options
 from suffice.statistics import Summary
@@ -142,6 +144,8 @@ class GLM(ResponseEstimator):
         """What the options declare; vectors: a Gaussian response has several columns."""
         return GLMTask.of(self._options, vectors=vectors)
 
+    _role = glm_role
+
     def _fit_options(self) -> FitOptions:
         """The options, with the family that was fitted."""
         return self._task(vectors=self.fitted_.residual_covariance is not None).options
@@ -182,7 +186,7 @@ class GLM(ResponseEstimator):
         wide = hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
         task = self._task(vectors=wide and declared(self._options["family"]).family.name == "gaussian")
         # The products of a fit are many and small: threads inside each would wait for one another.
-        return self._adopt(with_one_blas_thread(lambda: run(task, given, self._control())))
+        return remember(self._adopt(with_one_blas_thread(lambda: run(task, given, self._control()))), X)
 
     def partial_fit(
         self,
@@ -435,6 +439,8 @@ class GLM(ResponseEstimator):
         shares = np.asarray(self.predict(X, offset=offset))
         return shares if shares.ndim == 2 else np.column_stack((1.0 - shares, shares))
 
+    predict_proba = Offered(predict_proba, without_classes)
+
     def _scored(self, X: Any, y: Any, sample_weight: Any, rows: Mapping[str, Any]) -> Iterator[rowwise.Scored]:
         """The rows with their response."""
         given = {"y": y, "sample_weight": sample_weight, **rows}
@@ -443,6 +449,8 @@ class GLM(ResponseEstimator):
     def score_samples(self, X: Any, y: Any = None, **rows: Any) -> Floats:
         """Log-likelihood of each row (n,), natural logarithm; rows: offset, exposure, trials, columns, as for `fit`."""
         return self.fitted_.score_samples(X, y, unknown=self._options["unknown"], **rows)
+
+    score_samples = Offered(score_samples, needs_response)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
