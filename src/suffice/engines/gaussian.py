@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.square_root import ObservedColumns, network_mean, network_root
-from suffice.errors import DataError, EstimateError, OptionError, listing
+from suffice.errors import DataError, EstimateError, OptionError, listing, unknown_variable
 from suffice.graphs.directed import topological_order
 
 #: Parents, weights (intercept first, then one for each parent) and variance of a node.
@@ -94,7 +95,7 @@ class GaussianJoint:
     def _places(self, names: Sequence[Hashable]) -> list[int]:
         unknown = [name for name in names if name not in self.names]
         if unknown:
-            raise OptionError(f"There is no column {listing(unknown)}; known: {listing(self.names)}.")
+            raise unknown_variable(unknown[0], self.names)
         return [self.names.index(name) for name in names]
 
     # -- other distributions
@@ -170,7 +171,7 @@ class GaussianJoint:
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Floats:
         """`n` draws (n, d)."""
-        z = np.random.default_rng(random_state).standard_normal((n, self.root.shape[1]))
+        z = generator(random_state).standard_normal((n, self.root.shape[1]))
         return np.asarray(self.mean + z @ self.root.T)
 
 

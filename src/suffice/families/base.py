@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import generator as generator
 from suffice.domain import Variable, is_missing
 from suffice.errors import MergeError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
@@ -20,6 +21,7 @@ from suffice.statistics import Summary
 if TYPE_CHECKING:
     from suffice.families.fitted import FamilyFitted
     from suffice.fitting.portrait import Portrait
+
 
 #: What draws begin with: a seed, a generator that goes on, or None for a fresh one.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
@@ -36,16 +38,6 @@ LARGEST_SHAPE = 1e305
 LARGEST_LOCATION = 5e153
 #: Positive numbers up to it can be divided by a small one, and added up.
 LARGEST_SCALE = 1e304
-
-
-def generator(random_state: Seed) -> np.random.Generator:
-    """A generator from a seed (0 is a seed), a Generator, or None; the global generator is never touched."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise OptionError(
-            f"random_state is {random_state!r}; expected a whole number of at least 0, a NumPy Generator, or None."
-        ) from None
 
 
 def as_array(values: Any, name: str = "x") -> NDArray[Any]:

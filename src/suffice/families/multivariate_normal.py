@@ -13,7 +13,7 @@ from suffice.answers import MomentSums
 from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
-from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
+from suffice.errors import EstimateError, OptionError, listing, unknown_variable
 from suffice.families import gaussian
 from suffice.families.base import Seed, as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
@@ -171,7 +171,7 @@ class MultivariateNormalMember(VectorMember):
         chosen = list(columns)
         unknown = [name for name in chosen if name not in own]
         if unknown:
-            raise MissingColumnError(f"This distribution has no column {listing(unknown)}; it has {listing(own)}.")
+            raise unknown_variable(unknown[0], own)
         if len(set(chosen)) != len(chosen) or not chosen:
             raise OptionError(f"columns is {chosen!r}; expected at least one column, each once.")
         return [own.index(name) for name in chosen]

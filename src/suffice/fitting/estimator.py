@@ -13,6 +13,8 @@ from functools import cached_property, update_wrapper
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
+from suffice.calls import missing_attribute
+from suffice.checks import number
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing, warn
 from suffice.fitting import outlets
 from suffice.options import Parameterized
@@ -203,9 +205,7 @@ class Estimator(Parameterized):
         if isinstance(member, property) and member.fget is not None:
             # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.
             return member.fget(self)
-        if name.endswith("_") and not name.startswith("_"):
-            raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+        raise missing_attribute(self, name, self._options, is_fitted=self._fit is not None)
 
     def __sklearn_tags__(self) -> Any:
         """Let scikit-learn's searches take the model; called by scikit-learn only."""
@@ -311,6 +311,7 @@ class SummaryEstimator(Estimator):
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
         unused_target(self, y)
+        number(keep, "keep", 0.0)
         later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
         return self._solve(later if earlier is None else self._task().joined(earlier, later, keep))
@@ -321,7 +322,9 @@ class SummaryEstimator(Estimator):
 
     def _leave(self, data: object, **more: object) -> Self:
         if self._fit is None:
-            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned. Call fit first."
+            )
         leaving = self._read("join", data, **more)
         return self._solve(self._task().without(self._learned_data(), leaving))
 
@@ -330,7 +333,7 @@ class SummaryEstimator(Estimator):
         unused_target(self, y)
         read = self._read("compare", data, sample_weight=sample_weight, columns=columns)
         if read.weight <= 0:
-            raise OptionError("The score of no rows is undefined: the data have no weight.")
+            raise OptionError("The score of no rows is undefined: the data have no weight. Give rows.")
         return float(read.log_likelihood(self.fitted_)) / read.weight
 
     def _read(self, purpose: Purpose, data: object, **more: object) -> SummaryData:
