@@ -131,7 +131,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "S": ("covariance",),
     "cov": ("covariance",),
     "n_obs": ("n",),
-    "mu": ("mean",),
+    "mu": ("mean", "rate"),
     "loc": ("mean",),
     "sigma": ("variance", "covariance"),
     "sigma2": ("variance",),

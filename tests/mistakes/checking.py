@@ -21,9 +21,9 @@ Row = tuple[str, type[Exception], str]
 
 #: What was expected, or what to do: every message has one of these.
 ADVICE = re.compile(
-    r"[Ee]xpected|Accepted are|[Dd]id you mean|must|needs?\b|takes?\b|known|at least|at most|name "
-    r"every|one of|instead|first"
-    r"|\b(Give|Call|Use|Leave|Fit|Declare|Correct|Check|Remove|Name|Divide|Ask|Fill|Rename|Read|Write|Add|Install|Drop)\b"
+    r"[Ee]xpected|Accepted are|[Dd]id you mean|must|needs?\b|takes?\b|known|at least|at most"
+    r"|name every|name columns|one of|instead|first"
+    r"|\b(Give|Call|Use|Leave|Fit|Declare|Correct|Check|Remove|Name|Divide|Ask|Fill|Rename|Read|Write|Add|Join|Install|Drop)\b"
     r"|\b(give|call|use|leave|declare|correct|check|remove|fit it|rename|install) "
     r"|(are|is|has|have):? '|Its \w+ are"
 )

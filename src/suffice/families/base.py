@@ -207,7 +207,7 @@ def one_name(columns: Sequence[Hashable], title: str) -> Hashable:
     if len(columns) != 1:
         raise OptionError(
             f"{title} describes one column and the data have {len(columns)}: "
-            f"{', '.join(map(repr, columns[:8]))}. Choose one with columns=[name]."
+            f"{', '.join(map(repr, columns[:8]))}. Name one by columns=[name]."
         )
     return columns[0]
 
@@ -293,7 +293,9 @@ class Distribution(SummaryEstimator):
         return np.atleast_1d(self.log_prob(only_column(x, type(self).__name__)))
 
     def _task(self) -> SummaryTask[FamilyFitted]:
-        raise OptionError(f"{type(self).__name__} is given by its parameters and is not fitted to rows.")
+        raise OptionError(
+            f"{type(self).__name__} is given by its parameters and is not fitted to rows. Use it as a prior."
+        )
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
         raise OptionError(f"{type(self).__name__} is given by its parameters, and the file holds fitted ones.")

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError, listing, unknown_variable
@@ -132,7 +133,7 @@ class MultivariateNormalMember(VectorMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d), columns in the order of the distribution."""
-        z = generator(random_state).standard_normal((n, len(self.mean_)))
+        z = generator(random_state).standard_normal((whole_number(n, "n", 0), len(self.mean_)))
         return np.asarray(self.mean_ + z @ root(self.covariance_).T)
 
     def mean(self) -> Floats:

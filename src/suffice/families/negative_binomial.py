@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
@@ -141,7 +142,9 @@ class NegativeBinomialMember(CountMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.mean() + 10 * math.sqrt(self.variance()))
-        return generator(random_state).negative_binomial(self._known_size(), self.probability_, size=n)
+        return generator(random_state).negative_binomial(
+            self._known_size(), self.probability_, size=whole_number(n, "n", 0)
+        )
 
     def mean(self) -> float:
         """``size (1 - probability) / probability``."""

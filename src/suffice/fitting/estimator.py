@@ -322,9 +322,7 @@ class SummaryEstimator(Estimator):
 
     def _leave(self, data: object, **more: object) -> Self:
         if self._fit is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned. Call fit first."
-            )
+            raise NotFittedError(f"This {type(self).__name__} has learned nothing to take rows out of. Call fit first.")
         leaving = self._read("join", data, **more)
         return self._solve(self._task().without(self._learned_data(), leaving))
 

@@ -83,7 +83,7 @@ def missing_rows(missing: int, rows: int) -> MissingValueError:
 def as_frame(X: Any) -> Any:
     """A table that formulaic takes: a dict of columns becomes a pandas frame."""
     if not isinstance(X, Mapping):
-        if not hasattr(X, "columns"):
+        if isinstance(X, np.ndarray | list):
             raise DataError(f"A formula names columns; found {shortened(X)}, which has none. Give a frame or a dict.")
         return X
     return require("pandas", extra="formula", purpose="A formula").DataFrame(dict(X))
