@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from suffice.domain import Domain as Domain
     from suffice.domain import Variable as Variable
     from suffice.errors import CallError as CallError
+    from suffice.errors import ClusterError as ClusterError
     from suffice.errors import ConvergenceWarning as ConvergenceWarning
     from suffice.errors import DataError as DataError
     from suffice.errors import EstimateError as EstimateError
     from suffice.errors import FileFormatError as FileFormatError
+    from suffice.errors import KindWarning as KindWarning
     from suffice.errors import MergeError as MergeError
     from suffice.errors import MissingAttributeError as MissingAttributeError
     from suffice.errors import MissingColumnError as MissingColumnError
@@ -163,6 +165,7 @@ _EXPORTS: dict[str, str] = {
     "read": "suffice.formats",
     # errors
     "CallError": "suffice.errors",
+    "ClusterError": "suffice.errors",
     "ConvergenceWarning": "suffice.errors",
     "DataError": "suffice.errors",
     "EstimateError": "suffice.errors",
@@ -176,6 +179,7 @@ _EXPORTS: dict[str, str] = {
     "OptionError": "suffice.errors",
     "SizeError": "suffice.errors",
     "SufficeError": "suffice.errors",
+    "KindWarning": "suffice.errors",
     "SamplingWarning": "suffice.errors",
     "SufficeWarning": "suffice.errors",
     "UnknownStateError": "suffice.errors",

@@ -301,11 +301,12 @@ def _called(function: Callable[..., Any], args: Sequence[Any], parameters: Mappi
     return (f"{kind}.{function.__name__}" if bound else function.__qualname__), "argument"
 
 
-def _handed_on(function: Callable[..., Any]) -> bool:
-    """Whether it takes arguments as ``**name: Unpack[Options]``."""
-    return any(
-        str(kind).startswith("Unpack[") for kind in getattr(inspect.unwrap(function), "__annotations__", {}).values()
-    )
+def _handed_on(function: Any) -> bool:
+    """Whether it hands arguments on that its signature names: as ``Unpack[Options]``, or as those of what it wraps."""
+    if not function.__code__.co_flags & inspect.CO_VARKEYWORDS or function.__name__ == "__init__":
+        return False  # A constructor hands all to that of its base, which compares them.
+    last = list(inspect.signature(function).parameters.values())[-1]
+    return last.kind is not last.VAR_KEYWORD or str(last.annotation).startswith("Unpack[")
 
 
 def _taken(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> list[str]:
@@ -319,7 +320,7 @@ def _spelled(function: Callable[..., Any], parameters: Mapping[str, inspect.Para
     last = next((p for p in parameters.values() if p.kind is p.VAR_KEYWORD), None)
     spelled = None if last is None else re.fullmatch(r"Unpack\[(\w+)\]", str(last.annotation))
     inner = inspect.unwrap(function)
-    options = None if spelled is None else inner.__globals__.get(spelled[1])  # type: ignore[attr-defined]
+    options = None if spelled is None else inner.__globals__.get(spelled[1])
     return sorted(getattr(options, "__optional_keys__", ()))
 
 

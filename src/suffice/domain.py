@@ -472,13 +472,15 @@ def _declared(names: tuple[str, ...], kind: type, states: tuple[tuple[Hashable, 
 
 
 def declare(name: Hashable, states: object) -> Variable:
-    """A variable from what a user declares: a list of states, ``"real"``, ``"count"`` or a `Variable`."""
+    """A variable from what a user declares: a list of states, a kind (states seen, where discrete) or a `Variable`."""
     if type(states) is list:
         return Variable.discrete(name, states)
     if isinstance(states, Variable):
         return replace(states, name=name)
-    if isinstance(states, str) and states in ("real", "count"):
+    if isinstance(states, str) and states in ("discrete", "real", "count"):
         return Variable(name, states)  # type: ignore[arg-type]
     if isinstance(states, str) or not isinstance(states, Iterable):
-        raise OptionError(f"states[{name!r}] is {states!r}; expected a list of states, 'real', 'count' or a Variable.")
+        raise OptionError(
+            f"states[{name!r}] is {states!r}; expected a list of states, 'discrete', 'real', 'count' or a Variable."
+        )
     return Variable.discrete(name, states)

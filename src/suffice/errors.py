@@ -15,11 +15,18 @@
     ├── MergeError (ValueError)           two summaries do not answer the same question
     ├── FileFormatError (ValueError)      a file is damaged, newer than this version, or hostile
     ├── SizeError (MemoryError)           the work would not fit in memory; raised before allocating
+    ├── ClusterError (RuntimeError)       a cluster has no workers left, or has lost what it was asked for
     └── MissingExtraError (ImportError)   an optional dependency is needed; names the extra
 
     SufficeWarning (UserWarning)
     ├── ConvergenceWarning                an iterative fit stopped before it converged
-    └── SamplingWarning                   a sampled answer whose chains disagree, or that hangs on a few samples
+    ├── SamplingWarning                   a sampled answer whose chains disagree, or that hangs on a few samples
+    ├── KindWarning                       a column was read as states, and might have been meant as numbers
+    ├── ExistenceWarning                  the maximum does not exist: some parameters run to infinity
+    │   └── SeparationWarning             the columns separate the classes of a response
+    ├── FloorWarning                      a part was held at its floor, where the likelihood has no maximum
+    ├── LeftOutWarning                    rows or columns were left out
+    └── OptionWarning                     an option was changed, or could not be followed
 
 A message says what was found, what was expected, and what to do.
 """
@@ -27,7 +34,6 @@ A message says what was found, what was expected, and what to do.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence, Sized
@@ -88,6 +94,10 @@ class SizeError(SufficeError, MemoryError):
     """The work would not fit in memory; raised before allocating."""
 
 
+class ClusterError(SufficeError, RuntimeError):
+    """A cluster has no workers left, or has lost what it was asked for."""
+
+
 class MissingExtraError(SufficeError, ImportError):
     """An optional dependency is needed; the message names the extra."""
 
@@ -104,18 +114,65 @@ class SamplingWarning(SufficeWarning):
     """A sampled answer whose chains disagree, or that hangs on a few samples."""
 
 
+class KindWarning(SufficeWarning):
+    """A column was read as states, and might have been meant as numbers."""
+
+
+class ExistenceWarning(SufficeWarning):
+    """The maximum does not exist: some parameters run to infinity."""
+
+
+class SeparationWarning(ExistenceWarning):
+    """The columns separate the classes of a response, so that coefficients run to infinity."""
+
+
+class FloorWarning(SufficeWarning):
+    """A part was held at its floor, where the likelihood has no maximum."""
+
+
+class LeftOutWarning(SufficeWarning):
+    """Rows or columns were left out."""
+
+
+class OptionWarning(SufficeWarning):
+    """An option was changed, or could not be followed."""
+
+
+class Remark(str):
+    """A line of a report that matters for what a result means, and is a Python warning of its `category` as well."""
+
+    category: type[SufficeWarning]
+
+    def __new__(cls, text: str, category: type[SufficeWarning]) -> Remark:
+        """Keep the category beside the text."""
+        made = super().__new__(cls, text)
+        made.category = category
+        return made
+
+    def __getnewargs__(self) -> tuple[str, type[SufficeWarning]]:  # type: ignore[override]
+        """What makes it again out of a pickle."""
+        return str(self), self.category
+
+
+#: Packages that call estimators for their users: their lines are none of a user's.
+_BETWEEN = frozenset({"suffice", "sklearn", "joblib"})
 #: Known names that a misspelt one is compared with.
 MOST_COMPARED = 2000
-#: Where the files of the package are.
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def warn(message: str, category: type[SufficeWarning] = SufficeWarning) -> None:
-    """Warn at the line outside of the package that led here."""
+    """Warn at the line of the user that led here: the first outside of the package and of what calls estimators."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def announce(notes: Iterable[str]) -> None:
+    """Warn of the remarks among the lines of a report, of each once."""
+    for note in dict.fromkeys(notes):
+        if isinstance(note, Remark):
+            warn(str(note), note.category)
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

@@ -47,6 +47,10 @@ MISTAKES = {
     "open end": (("fit", "rain ->", "rows.csv"), "names no variable at one end"),
     "cycle": (("fit", "rain -> wet; wet -> rain", "rows.csv"), "cycle"),
     "unknown column": (("fit", "rain -> fog", "rows.csv"), "There is no column 'fog' in the data."),
+    "many integers": (
+        ("fit", "id -> wet", "many.csv"),
+        "--states id=discrete for states, or --states id=real for numbers",
+    ),
     "unknown weight": ((*FIT, "--weight", "heavy"), "There is no column 'heavy' in the data."),
     "unknown model": ((*FIT, "--model", "forest"), "--model 'forest': expected one of bayes, markov, gaussian, glm"),
     "wrong option": (
@@ -142,6 +146,7 @@ def files(place: Path) -> None:
     from suffice.formats import write
 
     write(sf.summarize(net, "rows.csv"), "part.json")
+    Path("many.csv").write_text("id,wet\n" + "".join(f"{k},{k % 2}\n" for k in range(60)))
     Path("cut.json").write_text(Path("net.json").read_text()[:200])
     Path("other.json").write_text('{"hello": "world"}')
     Path("bad-states.json").write_text(json.dumps([1, 2]))

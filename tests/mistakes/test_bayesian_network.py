@@ -181,7 +181,7 @@ TABLE: list[Row] = [
     ("raw.predict(df, 'wet')", sf.NotFittedError, "Call fit first"),
     ("raw.table('wet')", sf.NotFittedError, "'wet' ... Call fit first"),
     ("raw.report_", sf.NotFittedError, "no report_ yet. Call fit first"),
-    ("raw.unlearn(df)", sf.NotFittedError, "nothing can be unlearned"),
+    ("raw.unlearn(df)", sf.NotFittedError, "nothing to take rows out of ... Call fit first"),
     # questions
     *(
         (f"net.{call}", NO_COLUMN, "no variable 'rian' ... Did you mean 'rain'? ... 'rain', ... 'wet'")
@@ -236,7 +236,7 @@ TABLE: list[Row] = [
     ("net.query('wet', {'rain': {'yes': -1}})", sf.OptionError, "'rain' are {'yes': -1} ... at least 0"),
     ("mixed.query('rain', {'t': 'hot'})", sf.DataError, "'t' the value 'hot' ... finite number"),
     ("mixed.query('rain', {'t': math.nan})", sf.DataError, "'t' the value nan ... finite number"),
-    ("net.predict(df)", NO_ARGUMENT, "needs target ... Give target="),
+    ("net.predict(df)", sf.OptionError, "which node ... predict(rows, 'node'), or ... target="),
     ("net.predict(df, variable='wet')", NO_ARGUMENT, "no argument 'variable' ... Did you mean 'target'?"),
     ("net.predict(df[['t']], 'wet')", NO_COLUMN, "'t' ... 'rain', 'wet', 'sprinkler'"),
     ("net.predict(df.replace('yes', 'maybe'), 'wet')", NO_STATE, "'maybe' ... 'no', 'yes'"),

@@ -3,7 +3,6 @@
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 

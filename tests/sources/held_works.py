@@ -13,18 +13,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from suffice.errors import MissingValueError
 from suffice.sources.base import Batch
 
 COLUMNS = ["s", "t", "x", "y"]
 
-#: Dask has been seen to wait without an end for a worker of a LocalCluster that died in the middle of a round, so that
-#: these tests run where they are asked for, with somebody to stop them.
-kills_workers = pytest.mark.skipif(
-    "SUFFICE_KILL_WORKERS" not in os.environ, reason="Dask may wait for ever; set SUFFICE_KILL_WORKERS=1"
-)
+#: A LocalCluster gives up a worker that is away this long after one of its deaths. By default that is 15 s: killed once
+#: more just before it, a worker would never come back, and tests kill theirs more often than accidents do.
+KILLED_OFTEN = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 
 
 def frame(rows: int = 3000) -> pd.DataFrame:

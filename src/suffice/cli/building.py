@@ -80,7 +80,7 @@ def read_states(items: Sequence[str]) -> dict[str, Any]:
         if "=" not in item:
             states |= _states_file(Path(item))
     for name, text in pairs([item for item in items if "=" in item], "--states").items():
-        states[name] = text if text in ("real", "count") else _listed(text)
+        states[name] = text if text in ("discrete", "real", "count") else _listed(text)
     return states
 
 

@@ -156,13 +156,13 @@ class BernoulliMember(ScalarMember):
         successes = generator(random_state).random(whole_number(n, "n", 0)) < self.probability_
         return take_states(self.labels(), successes.astype(np.intp))
 
-    def mean(self) -> float:
+    def mean(self) -> Any:
         """The probability: the mean of 1 for a success and 0 for a failure."""
-        return float(self.probability_)
+        return self.probability_
 
-    def variance(self) -> float:
+    def variance(self) -> Any:
         """``probability (1 - probability)``."""
-        return float(self.probability_ * (1 - self.probability_))
+        return self.probability_ * (1 - self.probability_)
 
     def mode(self) -> Hashable:
         """The more probable state; the failure where both are alike."""
@@ -175,7 +175,7 @@ class BernoulliMember(ScalarMember):
         p = self.probability_
         return float(entr(p) - xlog1py(1 - p, -p))
 
-    def divergence(self, other: BernoulliMember) -> float:
+    def divergence(self, other: BernoulliMember) -> Any:
         """``p log(p / q) + (1 - p) log((1 - p) / (1 - q))``; inf where the other gives a possible state no mass."""
         mine, theirs = self.probability_, other.probability_
         named = "states" in self.known and "states" in other.known
@@ -183,7 +183,7 @@ class BernoulliMember(ScalarMember):
             if set(map(state_key, self.labels())) != set(map(state_key, other.labels())):
                 raise OptionError(f"The distributions have different states: {self.labels()!r} and {other.labels()!r}.")
             theirs = 1 - theirs
-        return float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
+        return relative_entropy(np.stack([1 - mine, mine], axis=-1), np.stack([1 - theirs, theirs], axis=-1))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 

@@ -99,6 +99,11 @@ class Categoricals:
         drawn = [random.choice(cells.shape[1], size=n, p=row) for row in cells]
         return np.stack(drawn, axis=-1).reshape(n, *self.probabilities.shape[:-1])
 
+    def draw_each(self, random: np.random.Generator) -> Codes:
+        """One code of every cell of (C, K) along one axis (C,), by inversion."""
+        below = np.cumsum(self.probabilities, axis=-1)[:, :-1]
+        return np.asarray((random.random((len(below), 1)) > below).sum(axis=1))
+
     def draw(self, cells: Codes, random: np.random.Generator) -> Codes:
         """One code of each cell asked for (n,), of cells (C, K) along one axis, by inversion of the cumulated rows."""
         upper = np.cumsum(self.probabilities, axis=-1)

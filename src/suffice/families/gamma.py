@@ -57,7 +57,7 @@ class GammaMember(ShapeMember):
         values = as_numbers(x)
         inside = np.where((values > 0) & (values < np.inf), values, 1.0)
         value = log_gamma_kernel(self.shape_, self.rate_ * inside) - np.log(inside)
-        at_zero = math.log(self.rate_) if self.shape_ == 1 else math.copysign(math.inf, 1 - self.shape_)
+        at_zero = np.log(self.rate_) if self.shape_ == 1 else math.copysign(math.inf, 1 - self.shape_)
         edge = np.where(values == 0, at_zero, -np.inf)
         return np.asarray(np.where((values > 0) & (values < np.inf), value, edge))
 
@@ -77,13 +77,13 @@ class GammaMember(ShapeMember):
         """`n` draws (n,)."""
         return np.asarray(generator(random_state).gamma(self.shape_, size=whole_number(n, "n", 0)) / self.rate_)
 
-    def mean(self) -> float:
+    def mean(self) -> Any:
         """The mean, shape / rate."""
-        return float(self.shape_ / self.rate_)
+        return self.shape_ / self.rate_
 
-    def variance(self) -> float:
+    def variance(self) -> Any:
         """The variance, shape / rate^2."""
-        return float(self.shape_ / self.rate_ / self.rate_)
+        return self.shape_ / self.rate_ / self.rate_
 
     def mode(self) -> float:
         """(shape - 1) / rate; exists where the shape is at least 1."""

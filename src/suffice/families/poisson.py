@@ -52,7 +52,7 @@ class PoissonMember(CountMember):
         inside = in_support(x)
         return np.asarray(np.where(inside, -gammaln(np.where(inside, x, 0.0) + 1), -np.inf))
 
-    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+    def log_normalizer(self, eta: ArrayLike | None = None) -> Any:
         """A = exp(eta)."""
         return self._usual(eta)
 
@@ -70,9 +70,9 @@ class PoissonMember(CountMember):
 
     # -- maps --------------------------------------------------------------------------------------------------------
 
-    def _usual(self, eta: ArrayLike | None) -> float:
+    def _usual(self, eta: ArrayLike | None) -> Any:
         if eta is None:
-            return float(self.rate_)
+            return self.rate_
         with np.errstate(over="ignore"):
             return float(np.exp(self._eta(eta)[0]))
 
@@ -115,13 +115,13 @@ class PoissonMember(CountMember):
         refuse_long_draws(self.rate_)
         return generator(random_state).poisson(self.rate_, size=whole_number(n, "n", 0))
 
-    def mean(self) -> float:
+    def mean(self) -> Any:
         """The rate."""
-        return float(self.rate_)
+        return self.rate_
 
-    def variance(self) -> float:
+    def variance(self) -> Any:
         """The rate."""
-        return float(self.rate_)
+        return self.rate_
 
     def mode(self) -> int:
         """The largest count not above the rate; where the rate is a whole number, the one below is as likely."""
@@ -137,18 +137,17 @@ class PoissonMember(CountMember):
         logs = self.log_prob(counts)
         return float(0.0 - (np.exp(logs) * np.where(np.isfinite(logs), logs, 0.0)).sum())
 
-    def divergence(self, other: PoissonMember) -> float:
+    def divergence(self, other: PoissonMember) -> Any:
         """Rate' - rate + rate log(rate / rate'); inf where only the other is stuck at 0."""
-        if self.rate_ == 0:
-            return float(other.rate_)
-        return float(self.rate_ * ratio_excess(other.rate_, self.rate_))
+        some = np.where(self.rate_ == 0, 1.0, self.rate_)
+        return np.where(self.rate_ == 0, other.rate_, some * ratio_excess(other.rate_, some))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def shortfall(self, summary: Summary) -> float:
         """How far the mean log-likelihood of a row is below its maximum, by a formula."""
         (mean,) = self.observed(summary)
-        return float(mean * ratio_excess(self.rate_, mean)) if mean > 0 else float(self.rate_)
+        return float(self.at({"rate": mean}).divergence(self))
 
     by_mean = True
 

@@ -90,11 +90,6 @@ class CsvSource(StreamSource):
         """As declared: a CSV file brings no categories."""
         return self._infer(name) if declared is None else declared
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """Of columns that hold numbers to the end."""
-        self._resolve_types(names)
-        return super()._integer_columns([name for name in names if self._types[name] == "number"])
-
     def holds_numbers(self, name: Hashable) -> bool:
         """By the fields that have been looked at."""
         return self._type(name) in ("whole", "truth", "number", "empty")

@@ -203,7 +203,7 @@ def count_table(
     """The summary of a table that is not in memory: only counts leave the place where its rows are."""
     declared = Variable(column, "discrete") if layout.states is None else Variable.discrete(column, layout.states)
     domain = source.infer([column], {column: declared})
-    settled = source.settle(domain if declared.states else source.infer_integers(domain, [column]))
+    settled = source.settle(domain)
     variable = settled.domain[column]
     if layout.states is None and variable.origin == "category":
         layout = replace(layout, states=variable.states, origin="category")

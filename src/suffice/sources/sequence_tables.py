@@ -19,7 +19,7 @@ from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing
 from suffice.sources.arrays import array_column
 from suffice.sources.base import Source, missing_columns
-from suffice.sources.columns import Coded, Column, with_whole_labels
+from suffice.sources.columns import Coded, Column
 from suffice.sources.files import are_paths, format_of
 from suffice.sources.grouping import check_group, concatenated, sequence_rows, values_of
 from suffice.sources.memory import MemorySource
@@ -153,7 +153,7 @@ def _held(source: Source, names: Iterable[Hashable]) -> dict[Hashable, Column]:
     parts: dict[Hashable, list[NDArray[Any]]] = {name: [] for name in wanted}
     for columns in source.columns_in_parts(domain):
         for name in wanted:
-            parts[name].append(_part(columns[name], domain[name], name in source.integer_columns))
+            parts[name].append(_part(columns[name], domain[name]))
     held: dict[Hashable, Column] = {}
     for name in wanted:
         values = concatenated(parts[name]) if parts[name] else np.zeros(0, object)
@@ -162,13 +162,13 @@ def _held(source: Source, names: Iterable[Hashable]) -> dict[Hashable, Column]:
     return held
 
 
-def _part(column: Column, variable: Variable, whole: bool) -> NDArray[Any]:
+def _part(column: Column, variable: Variable) -> NDArray[Any]:
     """Some rows of a column: numbers, or labels with None for a missing value."""
     if variable.kind != "discrete":
         return column.floats(slice(0, len(column)))
     coded = column.code()
     labels = np.empty(len(coded.labels) + 1, dtype=object)
-    labels[:-1] = list((with_whole_labels(coded) if whole else coded).labels)
+    labels[:-1] = list(coded.labels)
     return labels[coded.indices]
 
 

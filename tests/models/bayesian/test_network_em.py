@@ -352,7 +352,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], match: 
 
 def test_an_infinite_number_is_no_gap() -> None:
     with pytest.raises(sf.DataError, match="holds inf"):
-        sf.BayesianNetwork([("x", "y")]).fit({"x": [1.0, math.inf, math.nan], "y": [0.0, 1.0, 2.0]})
+        sf.BayesianNetwork([("x", "y")]).fit({"x": [1.0, math.inf, math.nan], "y": [0.5, 1.0, 2.0]})
 
 
 # -- the laws --------------------------------------------------------------------------------------------------------

@@ -631,3 +631,76 @@ def test_the_moment_gap_is_in_standard_errors_of_each_product() -> None:
     assert "nats per unit of an entry of the precision" in certificate.slope_unit
     assert certificate.slope is not None
     assert certificate.slope > 0
+
+
+# -- Newton's method on random graphs --------------------------------------------------------------------------------
+
+
+def random_graph(p: int, edges: int, alike: float, seed: int) -> tuple[Floats, list[tuple[int, int]]]:
+    """The covariance of 5 p rows of a random graph whose precision has a least eigenvalue of about `alike`."""
+    rng = np.random.default_rng(seed)
+    joined = rng.permutation(p * (p - 1) // 2)[:edges]
+    first, second = (places[joined] for places in np.triu_indices(p, 1))
+    K = np.zeros((p, p))
+    K[first, second] = rng.uniform(-0.6, 0.6, edges)
+    K += K.T
+    K += (alike - np.linalg.eigvalsh(K)[0]) * np.eye(p)
+    rows = rng.standard_normal((5 * p, p)) @ np.linalg.cholesky(np.linalg.inv(K)).T
+    return np.cov(rows.T, bias=True), list(zip(first.tolist(), second.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("p", "edges"), [(12, 20), (30, 60), (60, 200)]
+)  # The last has more entries than a factor takes.
+@pytest.mark.parametrize("alike", [0.5, 1e-2, 1e-4])
+def test_newton_matches_the_edges_of_random_graphs_however_alike_their_columns_are(
+    p: int, edges: int, alike: float
+) -> None:
+    """K is right where it has the zeros of the graph and K^-1 the edges of the rows: that is the whole theorem."""
+    for seed in (31, 32):
+        S, pairs = random_graph(p, edges, alike, seed)
+        fit = sf.GaussianGraph(pairs, nodes=range(p), solver="newton").fit(covariance=S, n=5 * p)
+        K, joined = fit.precision_, np.eye(p, dtype=bool)
+        joined[tuple(np.array(pairs).T)] = True
+        joined |= joined.T
+        assert not K[~joined].any()
+        spread = np.sqrt(np.diag(S))
+        assert np.abs((np.linalg.inv(K) - S) / np.outer(spread, spread))[joined].max() < 1e-9
+        assert fit.converged_
+        assert fit.n_iter_ <= 40
+        assert (fit.report_.certificate.value_gap or 0.0) < 1e-12
+
+
+def test_newton_takes_the_same_steps_by_whole_matrices_and_by_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    from suffice.solvers import covariance_selection
+
+    S, pairs = random_graph(60, 200, 0.1, 5)
+    graph = sf.GaussianGraph(pairs, nodes=range(60), solver="newton")
+    whole = graph.clone().fit(covariance=S, n=300)
+    monkeypatch.setattr(covariance_selection, "SPARSE", 10)
+    sparse = graph.clone().fit(covariance=S, n=300)
+    np.testing.assert_allclose(sparse.precision_, whole.precision_, rtol=1e-9, atol=1e-10)
+    assert sparse.n_iter_ == whole.n_iter_
+
+
+def test_newton_without_regressions_takes_more_steps_to_the_same_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regressions that would cost more than the method itself, as those of dense graphs, give way to the identity."""
+    from suffice.solvers import covariance_selection
+
+    S, pairs = random_graph(20, 40, 0.2, 3)
+    graph = sf.GaussianGraph(pairs, nodes=range(20), solver="newton")
+    usual = graph.clone().fit(covariance=S, n=100)
+    monkeypatch.setattr(covariance_selection, "START_COST", 0.0)
+    plain = graph.clone().fit(covariance=S, n=100)
+    np.testing.assert_allclose(plain.precision_, usual.precision_, rtol=1e-9, atol=1e-10)
+    assert plain.n_iter_ > usual.n_iter_
+
+
+def test_auto_takes_newton_for_small_graphs_and_compiled_regressions_for_large_ones() -> None:
+    from suffice.solvers.covariance_selection import regressions_pay
+
+    S, pairs = random_graph(30, 60, 0.2, 8)
+    assert (
+        sf.GaussianGraph(pairs, nodes=range(30)).fit(covariance=S, n=150).report_.method.startswith("Newton (the cycle")
+    )
+    assert [regressions_pay(nodes, 3 * nodes) for nodes in (50, 200, 2_000)] == [False, False, True]

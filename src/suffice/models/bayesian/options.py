@@ -10,6 +10,7 @@ from suffice.domain import Variable, declare_all
 from suffice.errors import OptionError, listing, meant
 from suffice.fitting.estimator import Estimator
 from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.structure import is_form
 
 #: Options that are dicts by node, with an example of one.
 BY_NODE = {
@@ -35,7 +36,7 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
     for option in (*BY_NODE, "prior"):
         by_node = options[option] if isinstance(options[option], Mapping) else {}
         unknown = [name for name in by_node if name not in known]
-        if unknown:
+        if unknown and not is_form(options["structure"]):
             hint = " A prior that has a name is given without a dict: prior='bdeu'." if option == "prior" else ""
             raise OptionError(
                 f"{option}= names {listing(unknown)}, which is no node.{meant(unknown[0], nodes)} The nodes are: "

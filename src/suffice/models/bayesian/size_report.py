@@ -17,6 +17,7 @@ from suffice.engines.rows import distinct_rows
 from suffice.errors import OptionError, listing, unknown_variable
 from suffice.fitting.fit import Fit
 from suffice.fitting.summaries import resolved_domain
+from suffice.models.bayesian.all_fixed import without_unseen
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.nodes.contract import NodeKind
@@ -168,6 +169,7 @@ def _size(domain: Domain, parents: Sequence[Hashable], name: Hashable) -> tuple[
 def _known_domain(learning: NodeLearning, known: Mapping[Hashable, Variable], fitted: NetworkFitted | None) -> Domain:
     if fitted is not None:
         return fitted.domain
+    known = without_unseen(known)
     unknown = [name for name in learning.parents if name not in known]
     if unknown:
         raise OptionError(f"The states of {listing(unknown)} are not known. Give data, declare states=, or fit first.")

@@ -24,10 +24,26 @@ EXPECTED = (
 )
 
 
-def open_structure(structure: Any) -> Any:
-    """The structure, the graph that a text writes, or the model in the file that it names."""
+#: Structures that are made of the columns of `fit`: the target is the parent of all of them, and they of none.
+FORMS = ("naive-bayes", "gaussian-naive-bayes")
+
+
+def is_form(structure: object) -> bool:
+    """Whether a structure is made of the columns of `fit`."""
+    return isinstance(structure, str) and structure in FORMS
+
+
+def open_structure(structure: Any, target: Hashable = None) -> Any:
+    """The structure, the graph that a text writes, or the model in the file that it names.
+
+    Of a structure that is made of the columns of `fit`, the target.
+    """
     if not isinstance(structure, str | os.PathLike):
         return structure
+    if is_form(structure):
+        if target is None:
+            raise OptionError(f"structure={structure!r} needs target=, the node that is the parent of all others.")
+        return {target: ()}
     path = os.fspath(structure)
     if not os.path.exists(path):
         if is_written(path):

@@ -145,18 +145,19 @@ def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
     if options.family.response != "labels" or data.reference is not None:
         return data
     assert data.classes is not None
-    reference = _reference(options, data.classes)
-    codes, block = _codes_of(len(data.classes), reference), data.blocks.block
+    reference = reference_of(options, data.classes)
+    codes, block = codes_of(len(data.classes), reference), data.blocks.block
     blocks = RegressionRows.of(replace(block, y=codes[block.y.astype(np.intp)]))
     return replace(data, blocks=blocks, reference=reference)
 
 
-def _reference(options: FitOptions, classes: tuple[Hashable, ...]) -> int:
+def reference_of(options: FitOptions, classes: tuple[Hashable, ...]) -> int:
+    """The number of the label without coefficients: the last unless said."""
     wanted = options.given["reference"]
     return Variable.discrete("y", classes).index(classes[-1] if wanted is None else wanted)
 
 
-def _codes_of(classes: int, reference: int) -> Floats:
+def codes_of(classes: int, reference: int) -> Floats:
     """The code of each label, where that of the reference is the last."""
     order = [code for code in range(classes) if code != reference] + [reference]
     return np.argsort(order).astype(np.float64)
@@ -263,8 +264,8 @@ def _from_stream(
         classes = (0, 1)
     order = None
     if options.family.response == "labels" and classes is not None:
-        reference = _reference(options, classes)
-        order = _codes_of(len(classes), reference)
+        reference = reference_of(options, classes)
+        order = codes_of(len(classes), reference)
     parts = (design, options.family, options.link.name, roles, label, order)
     work = RegressionWork(*parts) if terms is None else FormulaWork(*parts, terms=terms)
     rows, figures = hold_rows(source, work, states, options.given["memory_limit"])

@@ -40,7 +40,8 @@ class MarkovNetwork(SummaryEstimator):
         structure: a list of cliques (tuples of variables) and features; a networkx graph, whose edges are the cliques:
             pairwise tables, and tables of single nodes for nodes without edges; another Markov network; or a Bayesian
             network, whose families are the cliques.
-        states: declared states by variable; a declared state that never occurs keeps its place.
+        states: by variable a list of states, of which one that never occurs keeps its place, or ``"discrete"`` for
+            those seen; more than 50 different integers have to be declared.
         hidden: number of states, or list of states, of variables that are never observed; columns of their names are
             not read. `states` may name the states that `hidden` counts.
         missing: what missing values in the rows do: ``"em"`` or ``"raise"``.

@@ -248,7 +248,7 @@ class Specification:
     def given(self, weights: object, domain: Domain | None) -> MarkovFitted:
         """A value with given weights (n_weights,), which may be infinite; domain: known states, else all declared."""
         if domain is None:
-            missing = [name for name in self.nodes if name not in self.declared]
+            missing = [name for name in self.nodes if not (name in self.declared and self.declared[name].states)]
             if missing:
                 raise OptionError(
                     f"Given weights need the states of all variables; declare {listing(missing)} in states=."
@@ -279,7 +279,7 @@ class Specification:
     def tabulated(self, known: MarkovFitted | None) -> list[Term]:
         """The terms for a file: functions are written as their tables, where the states are known."""
         domain = None if known is None else known.domain
-        if domain is None and len(self.declared) == len(self.nodes):
+        if domain is None and all(name in self.declared and self.declared[name].states for name in self.nodes):
             domain = Domain(self.declared.values())
         return [
             term.tabulated(domain) if isinstance(term, Feature) and domain is not None else term for term in self.terms

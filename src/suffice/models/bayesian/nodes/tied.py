@@ -61,6 +61,11 @@ class TiedLearner(NodeLearner):
         """The learner of one node of the group."""
         return self.alone
 
+    @property
+    def asks_rows(self) -> bool:
+        """As one node does."""
+        return self.alone.asks_rows
+
     def of_family(self) -> Self:
         """Tied nodes read their own families."""
         return replace(self, alone=self.alone.of_family())
