@@ -246,9 +246,15 @@ def explain_methods(kind: type[T]) -> type[T]:
             continue
         if isinstance(member, classmethod | staticmethod):
             setattr(kind, name, type(member)(explained(member.__func__)))
-        elif inspect.isfunction(member):
+        elif inspect.isfunction(member) and not _takes_all(member):
             setattr(kind, name, explained(member))
     return kind
+
+
+def _takes_all(function: Any) -> bool:
+    """Whether a constructor is that of a base, which takes the options of whoever inherits it."""
+    own = function.__code__.co_argcount + function.__code__.co_kwonlyargcount
+    return bool(function.__name__ == "__init__" and own == 1 and function.__code__.co_flags & inspect.CO_VARKEYWORDS)
 
 
 def _mistake(
