@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
 # stand lower, because engines and solvers know them.
 LADDER = (
     {"array_types", "attributes", "choices", "errors"},
-    {"records"},
+    {"records", "calls"},
     {"options", "double_double", "registry"},
     {"checks"},
     {"kernels", "storage"},

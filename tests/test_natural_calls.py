@@ -186,7 +186,7 @@ def test_lengths_are_told_from_states() -> None:
         hidden().fit(STEPS, [1] * 200)
     with pytest.raises(sf.DataError, match="200 steps"):
         hidden().fit(STEPS, [50, 100, 49])
-    with pytest.raises(sf.OptionError, match="no normal distributions"):
+    with pytest.raises(sf.MissingAttributeError, match="no normal distributions"):
         sf.HiddenMarkovModel(2, emission=sf.Poisson()).fit(RNG.poisson(3, 40)).means_  # noqa: B018
 
 

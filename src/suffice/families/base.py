@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.attributes import read_parameters
+from suffice.checks import generator as generator
 from suffice.domain import Variable, is_missing
 from suffice.errors import MergeError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
@@ -21,6 +22,7 @@ from suffice.statistics import Summary
 if TYPE_CHECKING:
     from suffice.families.fitted import FamilyFitted
     from suffice.fitting.portrait import Portrait
+
 
 #: What draws begin with: a seed, a generator that goes on, or None for a fresh one.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
@@ -37,16 +39,6 @@ LARGEST_SHAPE = 1e305
 LARGEST_LOCATION = 5e153
 #: Positive numbers up to it can be divided by a small one, and added up.
 LARGEST_SCALE = 1e304
-
-
-def generator(random_state: Seed) -> np.random.Generator:
-    """A generator from a seed (0 is a seed), a Generator, or None; the global generator is never touched."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise OptionError(
-            f"random_state is {random_state!r}; expected a whole number of at least 0, a NumPy Generator, or None."
-        ) from None
 
 
 def as_array(values: Any, name: str = "x") -> NDArray[Any]:
@@ -216,7 +208,7 @@ def one_name(columns: Sequence[Hashable], title: str) -> Hashable:
     if len(columns) != 1:
         raise OptionError(
             f"{title} describes one column and the data have {len(columns)}: "
-            f"{', '.join(map(repr, columns[:8]))}. Choose one with columns=[name]."
+            f"{', '.join(map(repr, columns[:8]))}. Name one by columns=[name]."
         )
     return columns[0]
 
@@ -297,7 +289,9 @@ class Distribution(SummaryEstimator):
         return np.atleast_1d(self.log_prob(only_column(x, type(self).__name__)))
 
     def _task(self) -> SummaryTask[FamilyFitted]:
-        raise OptionError(f"{type(self).__name__} is given by its parameters and is not fitted to rows.")
+        raise OptionError(
+            f"{type(self).__name__} is given by its parameters and is not fitted to rows. Use it as a prior."
+        )
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
         raise OptionError(f"{type(self).__name__} is given by its parameters, and the file holds fitted ones.")

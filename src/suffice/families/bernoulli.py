@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
@@ -154,7 +155,7 @@ class BernoulliMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        successes = generator(random_state).random(n) < self.probability_
+        successes = generator(random_state).random(whole_number(n, "n", 0)) < self.probability_
         return take_states(self.labels(), successes.astype(np.intp))
 
     def mean(self) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
@@ -173,7 +174,7 @@ class CategoricalMember(FamilyMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        return take_states(self.states_, self._cell.sample(n, generator(random_state)))
+        return take_states(self.states_, self._cell.sample(whole_number(n, "n", 0), generator(random_state)))
 
     def mean(self) -> Floats:
         """The probabilities: the mean of the indicators of all K states."""

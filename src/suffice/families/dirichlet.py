@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
@@ -92,7 +93,7 @@ class DirichletMember(ShareMember, VectorMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, K)."""
-        return generator(random_state).dirichlet(self.alpha_, size=n)
+        return generator(random_state).dirichlet(self.alpha_, size=whole_number(n, "n", 0))
 
     def mean(self) -> Floats:
         """Alpha over its sum."""

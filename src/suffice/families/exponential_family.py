@@ -105,7 +105,8 @@ class ExponentialFamily(Distribution):
         """KL(self || other) in nats, without the cancellation of the general formula where the family has its own."""
         if type(other) is not type(self):
             raise OptionError(
-                f"KL is between two members of one family, not {type(self).__name__} and {type(other).__name__}."
+                f"KL is between two members of one family, not {type(self).__name__} and {type(other).__name__}. "
+                f"Give another {type(self).__name__}."
             )
         return float(self._member.divergence(other._member))
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
@@ -77,7 +78,7 @@ class GammaMember(ShapeMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(generator(random_state).gamma(self.shape_, size=n) / self.rate_)
+        return np.asarray(generator(random_state).gamma(self.shape_, size=whole_number(n, "n", 0)) / self.rate_)
 
     def mean(self) -> Any:
         """The mean, shape / rate."""

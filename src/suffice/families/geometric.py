@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.choices import Estimate
 from suffice.families.base import Seed, as_numbers, generator
 from suffice.families.counting import in_support, refuse_long_draws
@@ -50,7 +51,7 @@ class GeometricMember(NegativeBinomialMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.mean())
-        return generator(random_state).geometric(self.probability_, size=n) - 1
+        return generator(random_state).geometric(self.probability_, size=whole_number(n, "n", 0)) - 1
 
     def entropy(self) -> float:
         """-log(probability) - odds of a failure times log(1 - probability)."""

@@ -334,7 +334,7 @@ class FamilyMember(ABC):
         """The prior as it is used; one whose class is not conjugate to the family is an error."""
         if type(prior).__name__ not in self.conjugate_priors:
             known = " or ".join(self.conjugate_priors) or "none"
-            raise OptionError(f"prior is {prior!r}; the conjugate prior of {self.title} is {known}.")
+            raise OptionError(f"prior is {prior!r}; expected the conjugate prior of {self.title}, {known}.")
         prior.parameters_  # noqa: B018  an unfitted prior has no parameters and says so
         return prior
 

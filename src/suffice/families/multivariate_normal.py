@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
-from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
+from suffice.errors import EstimateError, OptionError, listing, unknown_variable
 from suffice.families import gaussian
 from suffice.families.base import Seed, as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
@@ -135,7 +136,7 @@ class MultivariateNormalMember(VectorMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d), columns in the order of the distribution."""
-        z = generator(random_state).standard_normal((n, len(self.mean_)))
+        z = generator(random_state).standard_normal((whole_number(n, "n", 0), len(self.mean_)))
         return np.asarray(self.mean_ + z @ root(self.covariance_).T)
 
     def mean(self) -> Floats:
@@ -174,7 +175,7 @@ class MultivariateNormalMember(VectorMember):
         chosen = list(columns)
         unknown = [name for name in chosen if name not in own]
         if unknown:
-            raise MissingColumnError(f"This distribution has no column {listing(unknown)}; it has {listing(own)}.")
+            raise unknown_variable(unknown[0], own)
         if len(set(chosen)) != len(chosen) or not chosen:
             raise OptionError(f"columns is {chosen!r}; expected at least one column, each once.")
         return [own.index(name) for name in chosen]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.choices import Estimate
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
@@ -143,7 +144,9 @@ class NegativeBinomialMember(CountMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.mean() + 10 * np.sqrt(self.variance()))
-        return generator(random_state).negative_binomial(self._known_size(), self._usual(None), size=n)
+        return generator(random_state).negative_binomial(
+            self._known_size(), self._usual(None), size=whole_number(n, "n", 0)
+        )
 
     def mean(self) -> Any:
         """``size (1 - probability) / probability``."""

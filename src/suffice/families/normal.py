@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
@@ -152,7 +153,7 @@ class NormalMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=n)
+        return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=whole_number(n, "n", 0))
 
     def mean(self) -> Any:
         """The mean."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_location, as_scale, generator
@@ -135,6 +136,7 @@ class NormalWishart(Distribution, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of mean (n, d) and precision (n, d, d), by Bartlett's decomposition."""
+        n = whole_number(n, "n", 0)
         rng, d = generator(random_state), len(self.mean_)
         triangle = np.tril(rng.standard_normal((n, d, d)), -1)
         diagonal = np.sqrt(rng.chisquare(self.dof_ - np.arange(d), size=(n, d)))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.families.base import Seed, as_float, as_numbers, generator
 from suffice.families.counting import CountMember, in_support, refuse_long_draws
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
@@ -113,7 +114,7 @@ class PoissonMember(CountMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.rate_)
-        return generator(random_state).poisson(self.rate_, size=n)
+        return generator(random_state).poisson(self.rate_, size=whole_number(n, "n", 0))
 
     def mean(self) -> Any:
         """The rate."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, tails
@@ -82,6 +83,7 @@ class Wishart(Distribution, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` precisions (n, d, d), by Bartlett's decomposition."""
+        n = whole_number(n, "n", 0)
         rng, d = generator(random_state), len(self.inverse_scale_)
         triangle = np.tril(rng.standard_normal((n, d, d)), -1)
         triangle[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(self.dof_ - np.arange(d), size=(n, d)))

@@ -16,6 +16,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from suffice.attributes import Read, reads
+from suffice.calls import missing_attribute
+from suffice.checks import number
 from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, listing, warn
 from suffice.fitting import outlets, sklearn_face
 from suffice.options import Parameterized
@@ -230,11 +232,7 @@ class Estimator(Parameterized):
                 return member.__get__(self)
             if self._refused is not None:
                 raise NotOfferedError(str(self._refused))
-            if name.endswith("_") and not name.startswith("_"):
-                raise NotFittedError(
-                    f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name."
-                )
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+            raise missing_attribute(self, name, self._options, is_fitted=self._fit is not None)
 
     def __dir__(self) -> list[str]:
         """What can be read: options, methods and, once there is a fit, its results, which end in ``_``."""
@@ -345,6 +343,7 @@ class SummaryEstimator(Estimator):
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
         unused_target(self, y)
+        number(keep, "keep", 0.0)
         later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
         together = later if earlier is None else self._task().joined(earlier, later, keep)
@@ -356,7 +355,7 @@ class SummaryEstimator(Estimator):
 
     def _leave(self, data: object, **more: object) -> Self:
         if self._fit is None:
-            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
+            raise NotFittedError(f"This {type(self).__name__} has learned nothing to take rows out of. Call fit first.")
         leaving = self._read("join", data, **more)
         return self._solve(self._task().without(self._learned_data(), leaving), self._fit.frame)
 
@@ -365,7 +364,7 @@ class SummaryEstimator(Estimator):
         unused_target(self, y)
         read = self._read("compare", data, sample_weight=sample_weight, columns=columns)
         if read.weight <= 0:
-            raise OptionError("The score of no rows is undefined: the data have no weight.")
+            raise OptionError("The score of no rows is undefined: the data have no weight. Give rows.")
         return float(read.log_likelihood(self.fitted_)) / read.weight
 
     def _read(self, purpose: Purpose, data: object, **more: object) -> SummaryData:

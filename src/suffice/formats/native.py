@@ -214,7 +214,7 @@ def to_table_network(model: object) -> TableNetwork:
     if not isinstance(model, BayesianNetwork):
         raise OptionError(
             f"This format holds Bayesian networks; a {type(model).__name__} goes to '.json' or '.suffice', and a "
-            "Markov network to '.uai' as well."
+            "Markov network to '.uai' as well. Give another ending."
         )
     real = [node for node in model.nodes if model.node(node).domain[node].kind != "discrete"]
     if real:

@@ -231,7 +231,9 @@ class NetworkFitted:
     def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
         """P(target | the other columns) of each row (n, card), states in the order of `states(target)`."""
         if self.inference.domain[target].kind != "discrete":
-            raise OptionError(f"{target!r} is real and has no table of probabilities; predict gives its mean.")
+            raise OptionError(
+                f"{target!r} is real and has no table of probabilities. Call predict, which gives its mean."
+            )
         return self._predicted(data, target, columns, threads)
 
     def _predicted(self, rows: Any, target: Hashable, columns: Any, threads: int | None) -> Floats:
@@ -262,7 +264,9 @@ class NetworkFitted:
         names = infer.domain.names_of(variables)
         real = [name for name in names if infer.domain[name].kind != "discrete"]
         if real:
-            raise OptionError(f"{listing(real)} is real and has no table of probabilities; predict gives its mean.")
+            raise OptionError(
+                f"{listing(real)} is real and has no table of probabilities. Call predict, which gives its mean."
+            )
 
         def work(codes: Columns, n: int) -> RowDistributions:
             distributions: RowDistributions = infer.distributions_of_rows(codes, n, names, threads=threads)

@@ -147,7 +147,9 @@ class ChainCRF(ConditionalField):
         form = TokenForm(group, order, columns, features)
         if not form.reads(X):
             if self._options["memory_limit"] is not None:
-                raise OptionError("memory_limit is for tables of tokens; sequences in lists are in memory already.")
+                raise OptionError(
+                    "memory_limit is for tables of tokens; sequences in lists are in memory already. Leave it out."
+                )
             return super().fit(X, y, sample_weight, validation=validation)
         more = {"y": y, "sample_weight": sample_weight, "validation": validation, "form": form}
         return self._fitted_to(Inputs(X, more))

@@ -39,6 +39,7 @@ from suffice.models.glm import rowwise
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
 from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.input import RowOptions, WeightedRowOptions
 from suffice.models.glm.matched import MatchedRows
 from suffice.models.glm.pieces import parts_of, stream_of
 from suffice.models.glm.profile import profile_intervals
@@ -316,7 +317,7 @@ class GLM(ResponseEstimator):
         """The labels of the response in order; a binomial model is about the second."""
         classes = self.fitted_.classes
         if classes is None:
-            raise NotFittedError("The response was not given as labels.")
+            raise NotFittedError("The response was not given as labels, and has no classes. Fit labels for them.")
         return take_states(classes, np.arange(len(classes)))
 
     updates_: Read[int] = reads("fitted_.updates", "Updates made by partial_fit.")
@@ -346,7 +347,7 @@ class GLM(ResponseEstimator):
         method: Interval = "wald",
         X: object = None,
         y: object = None,
-        **rows: object,
+        **rows: Unpack[WeightedRowOptions],
     ) -> NamedVector:
         """Confidence intervals of the coefficients, (k, 2) by name, intercept first.
 
@@ -369,6 +370,8 @@ class GLM(ResponseEstimator):
 
     def likelihood_ratio_test(self, other: Any) -> LikelihoodRatio:
         """Test this fit against a larger one of the same rows in which it is nested (or the other way round)."""
+        if not hasattr(other, "n_params_"):
+            raise OptionError(f"other is {other!r}; expected a fitted GLM of the same rows.")
         small, large = (self, other) if self.n_params_ < other.n_params_ else (other, self)
         return likelihood_ratio(small, large)
 
@@ -430,7 +433,7 @@ class GLM(ResponseEstimator):
         """Probabilities of the classes (n, classes), in the order of `classes_`."""
         fitted = self.fitted_
         if fitted.classes is None and not fitted.family_object.labels:
-            raise OptionError(f"The {fitted.family} family has no classes.")
+            raise OptionError(f"The {fitted.family} family has no classes. Use predict, or a family of labels.")
         source = stream_of(X)
         if source is not None and source.unordered:
             unknown = self._options["unknown"]
@@ -446,26 +449,32 @@ class GLM(ResponseEstimator):
         given = {"y": y, "sample_weight": sample_weight, **rows}
         return rowwise.scored_parts(self.fitted_, X, given, self._options["unknown"])
 
-    def score_samples(self, X: Any, y: Any = None, **rows: Any) -> Floats:
+    def score_samples(self, X: Any, y: Any = None, **rows: Unpack[RowOptions]) -> Floats:
         """Log-likelihood of each row (n,), natural logarithm; rows: offset, exposure, trials, columns, as for `fit`."""
         return self.fitted_.score_samples(X, y, unknown=self._options["unknown"], **rows)
 
     score_samples = Offered(score_samples, needs_response)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
         return rowwise.mean_score(
             self.fitted_, X, {"y": y, "sample_weight": sample_weight, **rows}, self._options["unknown"]
         )
 
     def residuals(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, kind: Residual = "deviance", **rows: Any
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        kind: Residual = "deviance",
+        **rows: Unpack[RowOptions],
     ) -> Floats:
         """Residuals of rows (n,): "response", "pearson", "deviance" or "working"."""
         parts = self._scored(X, y, sample_weight, rows)
         return np.concatenate([rowwise.residuals(self.fitted_, part, kind) for part in parts])
 
-    def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> Floats:
+    def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> Floats:
         """The diagonal of ``W^1/2 X (X'WX)^-1 X' W^1/2`` (n,) on the rows of the fit."""
         parts = self._scored(X, y, sample_weight, rows)
         return np.concatenate([rowwise.leverage(self.fitted_, part) for part in parts])

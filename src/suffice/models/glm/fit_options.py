@@ -104,12 +104,16 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name, allowed in CHOICES.items():
         choice(options[name], name, allowed)
     check_name(options["solver"])
+    if not (options["formula"] is None or isinstance(options["formula"], str)):
+        raise OptionError(f"formula is {options['formula']!r}; expected a text such as 'y ~ x + z', or None.")
     if options["memory_limit"] is not None:
         byte_count(options["memory_limit"], "memory_limit")
     truth(options["fit_intercept"], "fit_intercept")
     if states is not None:
         if not known.family.labels:
-            raise OptionError(f"states= belongs to families of labels; the {known.family.name} family has none.")
+            raise OptionError(
+                f"states= belongs to families of labels; the {known.family.name} family has none. Leave it out."
+            )
         if known.states is not None:
             raise OptionError(f"The states are given twice, in {options['family']!r} and in states=; give one of them.")
         Variable.discrete("y", states)

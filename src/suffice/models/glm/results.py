@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import NotFittedError, OptionError, listing
+from suffice.errors import NotFittedError, OptionError, listing, require
 from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_distribution import RegressionDistribution
@@ -57,7 +57,7 @@ class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):
 
     def to_series(self) -> Any:
         """A pandas Series by name."""
-        import pandas as pd
+        pd = require("pandas", extra="all", purpose="to_series")
 
         return pd.Series(np.asarray(self), index=list(self.names))
 
@@ -114,7 +114,7 @@ class CoefficientTable:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row for each coefficient."""
-        import pandas as pd
+        pd = require("pandas", extra="all", purpose="to_frame")
 
         return pd.DataFrame(
             [values for _, values in self.rows], index=[name for name, _ in self.rows], columns=list(self.columns)

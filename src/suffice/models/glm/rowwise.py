@@ -109,7 +109,7 @@ def scored(fitted: GLMFitted, given: Inputs, unknown: str) -> Scored:
     trials = side_column(given["trials"], source, table.rows, "trials")
     response = read_response(family, _states(fitted, y), y, trials)
     if len(response.y) != table.rows:
-        raise DataError(f"The response has {len(response.y)} rows and X has {table.rows}.")
+        raise DataError(f"The response has {len(response.y)} rows and X has {table.rows}; give one response a row.")
     weights = checked_weights(side_column(given["sample_weight"], source, table.rows, "sample_weight"))
     weights = np.ones(table.rows) if weights is None else weights
     eta = family.linear(fitted, table, offset)

@@ -149,7 +149,9 @@ class GraphCRF(ConditionalField):
         form = NodeForm(group, node, neighbours, columns)
         if not form.reads(X):
             if self._options["memory_limit"] is not None:
-                raise OptionError("memory_limit is for tables of nodes; graphs in lists are in memory already.")
+                raise OptionError(
+                    "memory_limit is for tables of nodes; graphs in lists are in memory already. Leave it out."
+                )
             return super().fit(X, y, sample_weight, validation=validation)
         if validation is not None:
             raise OptionError("validation is for lists of GraphExample; a table of nodes is fitted without.")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.attributes import Read
-from suffice.checks import byte_count, choice, weights_of, whole_number
+from suffice.checks import choice, weights_of, whole_number
 from suffice.choices import CovarianceShape, Estimate, PathMethod, Squarem, Topology, choices
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
@@ -130,10 +130,6 @@ class HiddenMarkovModel(Estimator):
             )
         choice(estimate, "estimate", (None, *choices(Estimate)))
         whole_number(n_init, "n_init")
-        if memory_limit is not None:
-            byte_count(memory_limit, "memory_limit")
-        if threads is not None:
-            whole_number(threads, "threads", otherwise=", or None for all cores")
 
     def _task(self) -> HiddenMarkovTask:
         return HiddenMarkovTask(self._options)

@@ -163,7 +163,7 @@ class MarkovFitted:
         names = self.domain.names_of(list(clique) if isinstance(clique, set | frozenset) else clique)
         number = model.scope_number(names)
         if number is None:
-            raise OptionError(f"No term is on exactly {listing(names)}; there are {listing(model.scopes)}.")
+            raise OptionError(f"No term is on exactly {listing(names)}; expected one of {listing(model.scopes)}.")
         logs = model.part(self.family.potentials(self.finite)[: model.n_cells], number)
         scope = model.scopes[number]
         table = Table(self.domain.select(scope), np.exp(logs))

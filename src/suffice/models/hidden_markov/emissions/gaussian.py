@@ -77,7 +77,9 @@ class GaussianEmission(Emission):
             titles = (None,) * len(columns)
         values = np.stack([as_reals(x, title) for x, title in zip(columns, titles, strict=True)], axis=1)
         if values.shape[1] != self._d:
-            raise DataError(f"Steps hold {values.shape[1]} observations; the distributions were learned on {self._d}.")
+            raise DataError(
+                f"Steps hold {values.shape[1]} observations; expected {self._d}, the columns that were learned."
+            )
         return (values - self.centre,)
 
     def spread(self, data: Data, weights: Floats) -> Floats:
