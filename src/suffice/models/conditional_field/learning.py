@@ -179,4 +179,5 @@ class Best:
         number = self.state.iteration
         state = replace(self.state, parameters=self.weights, objective=outcome.history[number])
         reason = "early stopping" if self.ended or outcome.converged else outcome.stop_reason
-        return Outcome(state, False, reason, outcome.history[: number + 1])
+        warning = "" if reason == "early stopping" else outcome.warning
+        return Outcome(state, False, reason, outcome.history[: number + 1], warning)
