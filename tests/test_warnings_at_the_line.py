@@ -1,4 +1,4 @@
-"""What matters for the meaning of a result is a Python warning at the user's line, once a fit, and a line of the report."""
+"""What matters for the meaning of a result is a Python warning at the user's line, once a fit, and in the report."""
 
 import warnings
 from collections.abc import Callable
@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[sf.SufficeWarning]]] = {
         sf.ConvergenceWarning,
     ),
     "BayesianNetwork, iterations": (
-        lambda: sf.BayesianNetwork([("a", "b")], max_iter=1, n_init=3).fit(GAPPY),
+        lambda: sf.BayesianNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, max_iter=1, n_init=3).fit(GAPPY),
         sf.ConvergenceWarning,
     ),
     "BayesianNetwork, a start that is not used": (

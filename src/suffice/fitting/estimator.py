@@ -297,6 +297,7 @@ class SummaryEstimator(Estimator):
     def _learn(self, data: object, y: object, **more: object) -> Self:
         from suffice.fitting.contract import Inputs
 
+        self._refuse_idle()
         unused_target(self, y)
         return self._solve(self._task().read(Inputs(data, more), None, "fit"))
 

@@ -16,7 +16,7 @@ from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GaussianGraphTask
-from suffice.options import RunOptions
+from suffice.options import Idle, RunOptions
 from suffice.solvers.registry import check_solver
 
 if TYPE_CHECKING:
@@ -50,6 +50,14 @@ class GaussianGraph(SummaryEstimator):
     >>> float(fit.precision_[0, 2]), round(float(fit.covariance_[0, 2]), 12)
     (0.0, 0.5)
     """
+
+    _idle = (
+        Idle(
+            "start",
+            lambda given: given["solver"] in ("closed-form", "regression"),
+            "closed forms and regressions begin nowhere",
+        ),
+    )
 
     def __init__(
         self,

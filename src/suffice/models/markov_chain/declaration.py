@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from suffice.checks import byte_count, choice, whole_number
+from suffice.checks import byte_count, choice, is_real, whole_number
 from suffice.errors import OptionError
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, unused_target
@@ -18,6 +18,7 @@ from suffice.models.markov_chain.fitted import MarkovChainFitted
 from suffice.models.markov_chain.input import Vocabulary, splitter
 from suffice.models.markov_chain.sampling import sample_sequences
 from suffice.models.markov_chain.task import MarkovChainTask, matched
+from suffice.options import Idle
 from suffice.sources.ngrams import check_marks
 from suffice.sources.sequences import FormOptions, SequenceForm
 from suffice.table import Table
@@ -68,6 +69,14 @@ class MarkovChain(SummaryEstimator):
     >>> chain.probability("b", "a")
     0.6666666666666666
     """
+
+    _idle = (
+        Idle(
+            "unseen",
+            lambda given: given["smoothing"] is not None or is_real(given["prior"]),
+            "smoothing and pseudo-counts say what a history never seen gets",
+        ),
+    )
 
     def __init__(
         self,
