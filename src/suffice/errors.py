@@ -191,11 +191,19 @@ def warn(message: str, category: type[SufficeWarning] = SufficeWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def after(prefix: str, note: str) -> str:
+    """A line of a report behind a prefix; a remark stays one."""
+    return Remark(prefix + note, note.category) if isinstance(note, Remark) else prefix + note
+
+
 def announce(notes: Iterable[str]) -> None:
-    """Warn of the remarks among the lines of a report, of each once."""
+    """Warn of the remarks among the lines of a report: once for each category, of all lines together."""
+    by_category: dict[type[SufficeWarning], list[str]] = {}
     for note in dict.fromkeys(notes):
         if isinstance(note, Remark):
-            warn(str(note), note.category)
+            by_category.setdefault(note.category, []).append(str(note))
+    for category, lines in by_category.items():
+        warn("; ".join(lines), category)
 
 
 def asked_by(package: str) -> bool:
