@@ -330,7 +330,7 @@ class TermSums(PairSums):
     @property
     def means(self) -> Floats:
         """Weighted mean of each term (terms,)."""
-        return self.sums_pair[0] / self.weight
+        return np.asarray(self.sums_pair[0] / self.weight)
 
     @classmethod
     def empty(cls, names: Sequence[Hashable], domain: Domain, terms: Sequence[Any]) -> TermSums:
@@ -357,7 +357,7 @@ class MomentSums(PairSums):
     @cached_property
     def mean(self) -> Floats:
         """Weighted mean (d,)."""
-        return double_double.divide(self.total_pair, self.weight_pair)[0]
+        return np.asarray(double_double.divide(self.total_pair, self.weight_pair)[0])
 
     @cached_property
     def scatter(self) -> Floats:

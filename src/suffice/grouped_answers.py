@@ -46,12 +46,12 @@ class MomentsByTable:
     @property
     def weight(self) -> Floats:
         """Total weight of each joint state (k,)."""
-        return self.weight_pair[0]
+        return np.asarray(self.weight_pair[0])
 
     @cached_property
     def mean(self) -> Floats:
         """Weighted means (k, d)."""
-        return double_double.divide(self.total_pair, self.weight_pair[..., None])[0]
+        return np.asarray(double_double.divide(self.total_pair, self.weight_pair[..., None])[0])
 
     @cached_property
     def scatter(self) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.space import Space
 from suffice.errors import DataError, OptionError
 from suffice.graphs.nodes import Node
@@ -66,7 +67,7 @@ class Calibration:
             raise OptionError(f"The number of samples is {n}; it must not be negative.")
         from suffice.engines.sampling import draw
 
-        codes = draw(self.layout, self.beliefs.tables, n, np.random.default_rng(random_state))
+        codes = draw(self.layout, self.beliefs.tables, n, generator(random_state))
         columns = np.zeros((n, len(self.space.nodes)), np.int32)
         for column, node in enumerate(self.space.nodes):
             if node in self.space.number:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.contract import Assignment, Nodes, RowAnswers, RowExpectation
 from suffice.engines.memory import in_words
 from suffice.engines.space import Evidence, SoftEvidence, Space
@@ -215,7 +216,7 @@ class StateTable:
     def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan."""
         self._check()
-        cells = np.random.default_rng(random_state).choice(self.distribution.size, size=n, p=self.distribution.ravel())
+        cells = generator(random_state).choice(self.distribution.size, size=n, p=self.distribution.ravel())
         columns = np.zeros((n, len(self.plan.space.nodes)), np.int32)
         for node, codes in zip(self.plan.axes, np.unravel_index(cells, self.distribution.shape), strict=True):
             columns[:, self.plan.space.nodes.index(node)] = codes

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
 from suffice.families.base import (
@@ -34,6 +36,7 @@ class BernoulliMember(ScalarMember):
     """The Bernoulli distribution: a success has `probability`, a failure the rest."""
 
     parameter_names = ("probability",)
+    probability_: float
     statistic_names = ("x",)
     conjugate_priors = ("Beta",)
     constant_names = ("states",)
@@ -152,7 +155,7 @@ class BernoulliMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        successes = generator(random_state).random(n) < self.probability_
+        successes = generator(random_state).random(whole_number(n, "n", 0)) < self.probability_
         return take_states(self.labels(), successes.astype(np.intp))
 
     def mean(self) -> Any:
@@ -278,6 +281,7 @@ class Bernoulli(ScalarFamily):
     """
 
     member_class = BernoulliMember
+    probability_: float
 
     def __init__(
         self,
@@ -285,7 +289,7 @@ class Bernoulli(ScalarFamily):
         *,
         states: Iterable[Hashable] | None = None,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.errors import EstimateError
 from suffice.families import simplex
 from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
@@ -26,6 +27,9 @@ class BetaPrime(Distribution):
     """
 
     parameter_names = ("alpha", "beta", "scale")
+    alpha_: float
+    beta_: float
+    scale_: float
 
     def __init__(self, alpha: float, beta: float, scale: float = 1.0) -> None:
         """See the class."""
@@ -70,6 +74,7 @@ class BetaPrime(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
+        n = whole_number(n, "n", 0)
         rng = generator(random_state)
         with np.errstate(divide="ignore"):
             return np.asarray(self.scale_ * (rng.gamma(self.alpha_, size=n) / rng.gamma(self.beta_, size=n)))

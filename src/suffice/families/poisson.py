@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.families.base import Seed, as_float, as_numbers, generator
 from suffice.families.counting import CountMember, in_support, refuse_long_draws
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
@@ -28,6 +29,7 @@ class PoissonMember(CountMember):
     """The Poisson distribution, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ..."""
 
     parameter_names = ("rate",)
+    rate_: float
     conjugate_priors = ("Gamma",)
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -112,7 +114,7 @@ class PoissonMember(CountMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.rate_)
-        return generator(random_state).poisson(self.rate_, size=n)
+        return generator(random_state).poisson(self.rate_, size=whole_number(n, "n", 0))
 
     def mean(self) -> Any:
         """The rate."""
@@ -193,3 +195,4 @@ class Poisson(RateFamily):
     """
 
     member_class = PoissonMember
+    rate_: float

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from suffice.domain import Domain, Variable
-from suffice.errors import MissingValueError, OptionError, listing
+from suffice.errors import MissingValueError, OptionError, listing, without_states
 from suffice.fitting.contract import Inputs, Problem, Purpose
 from suffice.fitting.summaries import SummaryData, SummaryTask, read_columns, rows_bar
 from suffice.models.bayesian.complete import CompleteProblem
@@ -160,7 +160,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         domain = summary.domain.merge(Domain(self.learning.hidden.values()))
         for variable in domain.variables if 0 in domain.cards else ():
             if variable.kind == "discrete" and variable.card == 0:
-                raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
+                raise without_states(variable.name, summary.rows)
         if isinstance(data, HeldData) and data.held is not None:
             refuse_huge(name for name, square in data.held.squares.items() if not square < MOST_SQUARES)
             if not self.learning.hidden and data.held.show(self.learning.parents):

@@ -13,6 +13,7 @@ import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.checks import whole_number
+from suffice.choices import GraphMethod, choices
 from suffice.engines import registry
 from suffice.engines.registry import Planner
 from suffice.errors import SizeError
@@ -25,7 +26,7 @@ from suffice.models.graph_crf.pseudo import PseudoLikelihood
 from suffice.models.graph_crf.structure import CliqueStructure
 
 #: What `inference` may be, besides the name of a registered engine.
-METHODS = ("auto", "exact", "pseudo-likelihood", "loopy", "gibbs")
+METHODS = choices(GraphMethod)
 WORDS = {
     "pseudo-likelihood": "pseudo-likelihood",
     "loopy": "loopy belief propagation",

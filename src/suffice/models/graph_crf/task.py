@@ -11,6 +11,7 @@ import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.checks import choice, whole_number
+from suffice.choices import Expectations, choices
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, listing
 from suffice.families.base import generator
@@ -41,7 +42,7 @@ GraphData = FieldData[Graphs]
 #: Of graphs together in this process, or of those in shards.
 AnyGraphObjective = GraphObjective | HeldGraphObjective
 
-EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
+EXPECTATIONS = choices(Expectations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
 
     def marks(self, data: GraphData) -> Iterable[Any]:
         """What tells labelled graphs from others."""
-        return data.held.sum(None, digest)
+        return list(data.held.sum(None, digest))
 
     # -- the problem -------------------------------------------------------------------------------------------------
 
