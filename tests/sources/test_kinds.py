@@ -100,12 +100,13 @@ def test_the_kind_of_a_column_is_the_same_everywhere(name: str, missing: bool, t
 def test_the_width_of_floats_does_not_matter(storage: str) -> None:
     for name in ("20 whole floats", "21 whole floats", "20 floats"):
         values, expected = COLUMNS[name]
-        column: Any = {
+        made: dict[str, Any] = {
             "Float64": lambda values: pd.array([*values, None], dtype="Float64"),
             "decimal": lambda values: [Decimal(str(value)) for value in values],
             "objects": lambda values: np.array([*values, None], dtype=object),
             "Arrow halves": lambda values: pa.array(np.array(values, np.float16)),
-        }.get(storage, lambda values: np.array(values, storage))(values)
+        }
+        column = made[storage](values) if storage in made else np.array(values, storage)
         kind, said = kind_of({"a": column})
         assert (kind, said) == (expected, int(expected == "discrete"))
 

@@ -264,7 +264,8 @@ def lifted(parts: Sequence[Densities], tables: Sequence[ArrayLike]) -> tuple[flo
 def points_of(parts: Sequence[Densities], lift: float, log_sums: Floats) -> NDArray[np.intp]:
     """Points (n,) on which the joint states that count put the values, from the lifted sums (n,)."""
     if not lift:
-        return np.zeros(len(log_sums), np.intp) + sum(answers.points.max(axis=-1, initial=0) for answers in parts)
+        points = sum(answers.points.max(axis=-1, initial=0) for answers in parts)
+        return np.asarray(np.zeros(len(log_sums), np.intp) + points)
     return np.where(np.isfinite(log_sums), np.round(np.maximum(log_sums, 0.0) / lift), 0).astype(np.intp)
 
 

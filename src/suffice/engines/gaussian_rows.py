@@ -155,7 +155,7 @@ class RealRows:
     @property
     def n(self) -> int:
         """How many rows there are."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def _needed(self, missing: Flags, wanted: Flags | None) -> Flags:
         """Which nodes matter in which rows: those seen or wanted, and all above them."""

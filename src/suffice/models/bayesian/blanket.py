@@ -119,7 +119,7 @@ class Blanket:
         tables, start = [], 0
         for node in nodes:
             places = np.broadcast_arrays(*(given[name] for name in node.domain.names), counts)[:-1]
-            met = np.ravel_multi_index(tuple(places), node.domain.cards)
+            met: Any = np.ravel_multi_index(tuple(places), node.domain.cards)
             free = node.name not in fixed
             tables.append(BlanketTable(node, met, _pseudo_counts(node, less), start if free else None))
             start += node.rows.size if free else 0
@@ -257,7 +257,7 @@ class Blanket:
         """Which cells of the learned tables are met (m K, size), sparse."""
         from scipy.sparse import csr_array
 
-        met = [table.cells.ravel() + table.start for table in self.free]
+        met = [table.cells.ravel() + (table.start or 0) for table in self.free]
         n = self.counts.size
         places = np.stack(met, axis=1).ravel() if met else np.zeros(0, np.int64)
         return csr_array((np.ones(len(places)), places, np.arange(n + 1) * len(met)), shape=(n, self.size))

@@ -171,13 +171,14 @@ def target_fit(net: Network, data: Any, y: Any, more: Mapping[str, Any], keep: f
     more = {**more, "sample_weight": weights_of(more["sample_weight"])}
     options, columns = net.get_params(deep=False), more["columns"]
     target, matrix = options["target"], matrix_of(data)
+    asked: Any = net
     made: Any = net
     if isinstance(data, Summary):
         return _learned(net, data, more, keep)
     if is_form(options["structure"]) and (keep is None or net._fit is None):
         names = columns_of(data, columns)
         made = type(net)(**{**options, **star(options["structure"], target, names, options["states"] or {})})
-        made._variables.update({name: v for name, v in net._variables.items() if name == target})
+        made._variables.update({name: v for name, v in asked._variables.items() if name == target})
     columns = feature_names(made.nodes, target, matrix, columns)
     if y is not None:
         data, columns = with_target(data, y, target, columns), None

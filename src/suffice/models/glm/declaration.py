@@ -442,7 +442,7 @@ class GLM(ResponseEstimator):
         shares = np.asarray(self.predict(X, offset=offset))
         return shares if shares.ndim == 2 else np.column_stack((1.0 - shares, shares))
 
-    predict_proba = Offered(predict_proba, without_classes)
+    predict_proba = Offered(predict_proba, without_classes)  # type: ignore[assignment]
 
     def _scored(self, X: Any, y: Any, sample_weight: Any, rows: Mapping[str, Any]) -> Iterator[rowwise.Scored]:
         """The rows with their response."""
@@ -453,7 +453,7 @@ class GLM(ResponseEstimator):
         """Log-likelihood of each row (n,), natural logarithm; rows: offset, exposure, trials, columns, as for `fit`."""
         return self.fitted_.score_samples(X, y, unknown=self._options["unknown"], **rows)
 
-    score_samples = Offered(score_samples, needs_response)
+    score_samples = Offered(score_samples, needs_response)  # type: ignore[assignment]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
