@@ -60,7 +60,7 @@ def test_an_option_that_is_written_to_is_set() -> None:
     model = sf.MarkovNetwork([("a", "b")])
     model.max_iter = 5
     assert model.get_params()["max_iter"] == 5
-    assert model.max_iter == 5
+    assert model.max_iter == 5  # type: ignore[attr-defined]
     fitted = sf.Normal().fit([1.0, 2.0, 4.0])
     fitted.estimate = "map"
     assert fitted.mean_ == 7 / 3

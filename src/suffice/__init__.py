@@ -216,10 +216,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _page(report: Report, portrait: Any, path: Any) -> str:
+def _page(report: Report, portrait: Any, path: Any, title: str | None) -> str:
     from suffice.views import write_report
 
-    return write_report(report, portrait, path)
+    return write_report(report, portrait, path, title)
 
 
 def _card(made: str, portrait: Any, report: Report | None) -> str:

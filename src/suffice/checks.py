@@ -15,7 +15,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError, OptionError, listing, meant, shortened
+from suffice.errors import DataError, FileFormatError, OptionError, listing, meant, shortened
 from suffice.options import doubles
 from suffice.options import truth as truth
 
@@ -162,6 +162,18 @@ def weights_of(
         )
     check_total(weights, "sample_weight")
     return weights
+
+
+def checked_floats(
+    value: object, shape: tuple[int, ...], what: str, *, least: float | None = None
+) -> NDArray[np.float64]:
+    """An array from a file: the right type and shape, finite, not below `least`."""
+    array = np.asarray(value)
+    if array.dtype != np.float64 or array.shape != shape:
+        raise FileFormatError(f"{what} has shape {array.shape} and type {array.dtype}; expected {shape} and float64.")
+    if not np.isfinite(array).all() or (least is not None and (array < least).any()):
+        raise FileFormatError(f"{what} holds a value that is not finite{'' if least is None else ' or is negative'}.")
+    return array
 
 
 def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:

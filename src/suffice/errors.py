@@ -8,7 +8,8 @@
     │   ├── UnknownStateError             a value that the variable does not declare
     │   └── MissingValueError             a missing value where the model takes none
     ├── OptionError (ValueError)          an argument of a constructor or method is not valid
-    │   └── CallError (TypeError)         an argument that there is not, one too many, or one that is left out
+    │   ├── CallError (TypeError)         an argument that there is not, one too many, or one that is left out
+    │   └── NotOfferedError (AttributeError)   a method that the model does not have with these options
     ├── EstimateError (ValueError)        the estimate asked for does not exist for this data
     ├── NotFittedError (ValueError, AttributeError)   a result was asked for before `fit`
     ├── MissingAttributeError (AttributeError)        a name that nothing has, fitted or not
@@ -37,7 +38,8 @@ import importlib
 import sys
 import warnings
 from collections.abc import Iterable, Sequence, Sized
-from types import ModuleType
+from functools import cache
+from types import FrameType, ModuleType
 
 
 class SufficeError(Exception):
@@ -70,12 +72,27 @@ class CallError(OptionError, TypeError):
     """An argument that there is not, one too many, or one that is left out."""
 
 
+class NotOfferedError(OptionError, AttributeError):
+    """A method that this model does not have with these options."""
+
+
 class EstimateError(SufficeError, ValueError):
     """The estimate asked for does not exist for this data."""
 
 
 class NotFittedError(SufficeError, ValueError, AttributeError):
-    """A result was asked for before `fit`."""
+    """A result was asked for before `fit`; where scikit-learn is loaded, its own error of that name too."""
+
+    def __new__(cls, *words: object) -> NotFittedError:
+        """One that ``except sklearn.exceptions.NotFittedError`` catches."""
+        theirs = sys.modules.get("sklearn.exceptions")
+        if theirs is not None and cls is NotFittedError:
+            cls = _known_to_both(theirs)
+        return super().__new__(cls, *words)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        """By its arguments, whatever is loaded where it is read."""
+        return NotFittedError, self.args
 
 
 class MissingAttributeError(SufficeError, AttributeError):
@@ -160,10 +177,16 @@ _BETWEEN = frozenset({"suffice", "sklearn", "joblib"})
 MOST_COMPARED = 2000
 
 
+@cache
+def _known_to_both(theirs: ModuleType) -> type[NotFittedError]:
+    """The error of both libraries."""
+    return type("NotFittedError", (NotFittedError, theirs.NotFittedError), {"__module__": __name__})
+
+
 def warn(message: str, category: type[SufficeWarning] = SufficeWarning) -> None:
     """Warn at the line of the user that led here: the first outside of the package and of what calls estimators."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
+    while frame.f_back is not None and _package_of(frame) in _BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
@@ -173,6 +196,18 @@ def announce(notes: Iterable[str]) -> None:
     for note in dict.fromkeys(notes):
         if isinstance(note, Remark):
             warn(str(note), note.category)
+
+
+def asked_by(package: str) -> bool:
+    """Whether the line outside of this package that led here is one of another package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _package_of(frame) == "suffice":
+        frame = frame.f_back
+    return _package_of(frame) == package
+
+
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

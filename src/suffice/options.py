@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.calls import explain_methods, unknown_option
-from suffice.errors import OptionError, shortened
+from suffice.errors import OptionError, asked_by, shortened
 from suffice.records import fields_of, set_fields
 
 if TYPE_CHECKING:
@@ -117,11 +117,40 @@ def _spell_run_options(kind: type[object], constructor: Any) -> _Constructor:
     return _Constructor(frozenset([*(p.name for p in own[1:]), *run]), defaults, switches)
 
 
-class Parameterized:
+class PatientType(type):
+    """The type of things with options: what scikit-learn sets is refused when it is used, what a person sets at once.
+
+    A search of scikit-learn sets options that may be wrong, and goes on where `fit` refuses them.
+    """
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        """An instance; options that are refused make one that only knows them, where scikit-learn asks."""
+        try:
+            return super().__call__(*args, **options)
+        except Exception as error:
+            if not asked_by("sklearn"):
+                raise
+            given = cls.__signature__.bind(*args, **options)
+            given.apply_defaults()
+            made = cls.__new__(cls)  # type: ignore[call-overload]
+            set_fields(made, _options=dict(given.arguments), _refused=error)
+            return made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the constructor."""
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+class Parameterized(metaclass=PatientType):
     """Options in the constructor, kept as they were given.
 
     Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.
     """
+
+    #: Why the options were refused, where scikit-learn has set them.
+    _refused: Exception | None = None
 
     #: Options that say what the object is: when one of them changes, what was learned is another thing's.
     _defining: ClassVar[frozenset[str]] = frozenset({"structure"})

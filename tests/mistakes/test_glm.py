@@ -209,7 +209,7 @@ TABLE: list[Row] = [
     ("glm.predict(df, type='link')", NO_ARGUMENT, "no argument 'type' ... Did you mean 'kind'?"),
     ("glm.predict(df, kind='links')", sf.OptionError, "kind is 'links' ... expected ... 'response'"),
     ("glm.predict(df, interval=95)", sf.OptionError, "level is 95 ... between 0 and 1"),
-    ("glm.predict_proba(df)", sf.OptionError, "gaussian family has no classes ... Use predict"),
+    ("glm.predict_proba(df)", sf.NotOfferedError, "gaussian family has no classes ... Use predict"),
     ("glm.intervals(95)", sf.OptionError, "level is 95 ... expected"),
     ("glm.intervals(method='bootstrap')", sf.OptionError, "method is 'bootstrap' ... expected ... 'wald'"),
     ("glm.intervals(confidence=0.9)", NO_ARGUMENT, "no argument 'confidence' ... Did you mean 'level'?"),

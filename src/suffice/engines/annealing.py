@@ -58,6 +58,8 @@ class LogPartition:
     def __str__(self) -> str:
         return f"{self.value:.4f} +- {self.standard_error:.4f} ({self.steps} steps, {self.chains} chains)"
 
+    __repr__ = __str__
+
 
 def log_partition(
     sampler: GibbsSampler,

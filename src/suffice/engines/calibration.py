@@ -57,15 +57,6 @@ class Calibration:
         self._check()
         return [self.marginal(scope) for scope in self.scopes]
 
-    def clique_marginals(self) -> list[tuple[tuple[Node, ...], Floats]]:
-        """The variables and the distribution of each clique."""
-        self._check()
-        names = tuple(self.space.number)
-        return [
-            (tuple(names[number] for number in clique), np.array(table))
-            for clique, table in zip(self.layout.cliques, self.beliefs.tables, strict=True)
-        ]
-
     def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan.
 

@@ -137,12 +137,6 @@ class Enumeration:
             },
         )
 
-    def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
-        """The most probable completion of each row (n, variables), columns in the order of the cards of the plan."""
-        scope, codes = self.plan.space.rows(rows, nodes)
-        best = [list(self.most_probable(_seen(scope, row)).states.values()) for row in codes]
-        return np.array(best, np.int32).reshape(len(codes), len(self.plan.space.nodes))
-
     def expect(
         self,
         rows: ArrayLike,

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, Ints, RandomState, States
 from suffice.checks import choice, generator
+from suffice.choices import Scan, choices
 from suffice.errors import OptionError, SizeError
 from suffice.kernels.gibbs import GibbsKernel
 from suffice.kernels.gibbs_layout import GibbsLayout
@@ -25,7 +26,7 @@ from suffice.kernels.gibbs_layout import GibbsLayout
 #: Features as a sparse matrix by rows of cells: pointer by cell, number of the feature, value.
 Matrix = tuple[Ints, Ints, Floats]
 
-SCANS = ("systematic", "random")
+SCANS = choices(Scan)
 #: States of a site that fit into a byte.
 MOST_STATES = 255
 

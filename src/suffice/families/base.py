@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.attributes import read_parameters
 from suffice.checks import generator as generator
 from suffice.domain import Variable, is_missing
 from suffice.errors import MergeError, OptionError, listing, shortened
@@ -241,6 +242,7 @@ class Distribution(SummaryEstimator):
         """Let every evaluation overflow to inf without a warning."""
         super().__init_subclass__(**options)
         overflow_to_inf(cls)
+        read_parameters(cls, cls.parameter_names)
 
     def __init__(self, **options: Any) -> None:
         """Keep the options; when every parameter is given, the distribution is ready for use."""
@@ -264,12 +266,6 @@ class Distribution(SummaryEstimator):
     def parameters_(self) -> dict[str, Any]:
         """The usual parameters by name."""
         return dict(self._parameters)
-
-    def __getattr__(self, name: str) -> Any:
-        """Parameters with a trailing underscore, then options."""
-        if name.endswith("_") and name[:-1] in type(self).parameter_names:
-            return self.parameters_[name[:-1]]
-        return super().__getattr__(name)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
 from suffice.families.base import (
@@ -35,6 +36,7 @@ class BernoulliMember(ScalarMember):
     """The Bernoulli distribution: a success has `probability`, a failure the rest."""
 
     parameter_names = ("probability",)
+    probability_: float
     statistic_names = ("x",)
     conjugate_priors = ("Beta",)
     constant_names = ("states",)
@@ -279,6 +281,7 @@ class Bernoulli(ScalarFamily):
     """
 
     member_class = BernoulliMember
+    probability_: float
 
     def __init__(
         self,
@@ -286,7 +289,7 @@ class Bernoulli(ScalarFamily):
         *,
         states: Iterable[Hashable] | None = None,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

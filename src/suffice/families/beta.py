@@ -40,6 +40,8 @@ class BetaMember(ShareMember, ScalarMember):
     """The beta distribution, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``."""
 
     parameter_names = ("alpha", "beta")
+    alpha_: float
+    beta_: float
     statistic_names = ("log x", "log(1 - x)")
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -197,6 +199,8 @@ class Beta(ScalarFamily, ConjugatePrior):
     """
 
     member_class = BetaMember
+    alpha_: float
+    beta_: float
 
     def __init__(
         self,

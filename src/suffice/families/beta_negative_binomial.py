@@ -33,6 +33,9 @@ class BetaNegativeBinomial(Distribution):
     """
 
     parameter_names = ("size", "alpha", "beta")
+    size_: float
+    alpha_: float
+    beta_: float
 
     def __init__(self, size: float, alpha: float, beta: float) -> None:
         """See the class."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
 from suffice.families.base import (
@@ -38,6 +39,7 @@ class CategoricalMember(FamilyMember):
     """The categorical distribution on `states`, any hashable values in the order given."""
 
     parameter_names = ("probabilities",)
+    probabilities_: Floats
     conjugate_priors = ("Dirichlet", "DirichletMixture")
     constant_names = ("states",)
 
@@ -315,6 +317,7 @@ class Categorical(ExponentialFamily):
     """
 
     member_class = CategoricalMember
+    probabilities_: Floats
 
     def __init__(
         self,
@@ -322,7 +325,7 @@ class Categorical(ExponentialFamily):
         probabilities: ArrayLike | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

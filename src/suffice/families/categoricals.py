@@ -67,7 +67,7 @@ class Categoricals:
     def n_params(self, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Free parameters of each cell (...): states that may occur, less one."""
         may = np.ones(self.probabilities.shape, bool) if allowed is None else allowed
-        return np.maximum(may.sum(axis=-1, dtype=np.int64) - 1, 0)
+        return np.asarray(np.maximum(may.sum(axis=-1, dtype=np.int64) - 1, 0))
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 

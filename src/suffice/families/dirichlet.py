@@ -39,6 +39,7 @@ class DirichletMember(ShareMember, VectorMember):
     """The Dirichlet distribution, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``."""
 
     parameter_names = ("alpha",)
+    alpha_: Floats
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -205,6 +206,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     """
 
     member_class = DirichletMember
+    alpha_: Floats
 
     def __init__(
         self,

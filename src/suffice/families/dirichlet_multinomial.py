@@ -27,6 +27,8 @@ class DirichletMultinomial(Distribution):
     """
 
     parameter_names = ("total", "alpha")
+    total_: int
+    alpha_: Floats
 
     def __init__(self, total: int, alpha: ArrayLike) -> None:
         """See the class."""

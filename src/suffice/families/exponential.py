@@ -27,6 +27,7 @@ class WaitingMember(ScalarMember):
     """The exponential distribution, ``rate exp(-rate x)`` for x >= 0."""
 
     parameter_names = ("rate",)
+    rate_: float
     statistic_names = ("x",)
     conjugate_priors = ("Gamma",)
 
@@ -216,3 +217,4 @@ class Exponential(RateFamily):
     """
 
     member_class = WaitingMember
+    rate_: float

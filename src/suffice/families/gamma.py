@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_numbers, as_shares, generator, only_variable
@@ -28,6 +29,8 @@ class GammaMember(ShapeMember):
     """The gamma distribution, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0."""
 
     parameter_names = ("shape", "rate")
+    shape_: float
+    rate_: float
     statistic_names = ("log x", "x")
     conjugate_priors = ("Gamma",)
     _sign, _title, _remedy = 1.0, "gamma", "Give values that differ, or a known shape=."
@@ -183,6 +186,8 @@ class Gamma(ScalarFamily, ConjugatePrior):
     """
 
     member_class = GammaMember
+    shape_: float
+    rate_: float
 
     def __init__(
         self,
@@ -190,7 +195,7 @@ class Gamma(ScalarFamily, ConjugatePrior):
         rate: float | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
@@ -205,7 +210,8 @@ class Gamma(ScalarFamily, ConjugatePrior):
         from suffice.families.poisson import Poisson
 
         only_variable(summary, type(self).__name__)
-        return Poisson()._family.update(self, summary)
+        posterior: Gamma = Poisson()._family.update(self, summary)
+        return posterior
 
     def _updated(self, events: float, exposure: float) -> Gamma:
         """After more rows: shape' = shape + events, rate' = rate + exposure."""

@@ -106,7 +106,7 @@ def shortfall(shape: float, mean: float, expected: float, gap: float | None) -> 
         factor *= 4
         if not 0 < moved < math.inf:
             return math.inf
-    return lost + abs(here * (moved - shape))
+    return float(lost + abs(here * (moved - shape)))
 
 
 def gamma_cumulants(order: int, shape: float, rate: float, direction: Floats) -> Floats:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.families.base import Seed, as_numbers, generator
 from suffice.families.counting import in_support, refuse_long_draws
 from suffice.families.negative_binomial import NegativeBinomialMember
@@ -21,6 +22,7 @@ class GeometricMember(NegativeBinomialMember):
     """Failures before the first success, ``probability (1 - probability)^x`` for x = 0, 1, 2, ..."""
 
     parameter_names = ("probability",)
+    probability_: float
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -83,13 +85,14 @@ class Geometric(ScalarFamily):
     """
 
     member_class = GeometricMember
+    probability_: float
 
     def __init__(
         self,
         probability: float | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

@@ -24,6 +24,8 @@ class InverseGammaMember(ShapeMember):
     """The inverse-gamma distribution, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0."""
 
     parameter_names = ("shape", "scale")
+    shape_: float
+    scale_: float
     statistic_names = ("log x", "1/x")
     _sign, _title, _remedy = -1.0, "inverse-gamma", "An inverse-gamma distribution needs values that differ."
 
@@ -128,6 +130,8 @@ class InverseGamma(ScalarFamily):
     """
 
     member_class = InverseGammaMember
+    shape_: float
+    scale_: float
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ class Laplace(Distribution):
     """
 
     parameter_names = ("scale", "mean")
+    scale_: float
+    mean_: float
 
     def __init__(self, scale: Any = 1.0, mean: Any = 0.0) -> None:
         """See the class."""

@@ -23,6 +23,8 @@ class Lomax(Distribution):
     """
 
     parameter_names = ("shape", "scale")
+    shape_: float
+    scale_: float
 
     def __init__(self, shape: float, scale: float = 1.0) -> None:
         """See the class."""

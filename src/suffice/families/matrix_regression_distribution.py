@@ -38,6 +38,10 @@ class MatrixRegressionDistribution(Distribution):
     """
 
     parameter_names = ("weights", "spread", "dof", "inverse_scale")
+    weights_: Floats
+    spread_: Floats
+    dof_: float
+    inverse_scale_: Floats
 
     def __init__(self, weights: ArrayLike, spread: ArrayLike, dof: float, inverse_scale: ArrayLike) -> None:
         """See the class."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError, listing, unknown_variable
@@ -32,6 +33,8 @@ class MultivariateNormalMember(VectorMember):
     """The normal distribution of d columns, ``exp(-(x - mean)' cov^-1 (x - mean) / 2) / sqrt(det(2 pi cov))``."""
 
     parameter_names = ("mean", "covariance")
+    mean_: Floats
+    covariance_: Floats
     conjugate_priors = ("NormalWishart", "MultivariateNormal")
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -288,7 +291,7 @@ class MultivariateNormalMember(VectorMember):
 
     def _matched(self, prior: Any, names: Sequence[Hashable]) -> Any:
         """The prior in the order of the columns, where it names them; else it must have as many dimensions."""
-        if isinstance(prior, MultivariateNormal) and prior.columns is not None:
+        if isinstance(prior, MultivariateNormal) and prior._options["columns"] is not None:
             return prior.marginal(names)
         if len(prior.mean_) != len(names):
             n = len(prior.mean_)
@@ -332,7 +335,8 @@ class MultivariateNormalMember(VectorMember):
     def predictive(self, posterior: Any) -> MultivariateNormal | MultivariateStudentT:
         """The distribution of one more row, with the parameters integrated out."""
         if not isinstance(posterior, MultivariateNormal):
-            return posterior._predictive_distribution()
+            student: MultivariateStudentT = posterior._predictive_distribution()
+            return student
         covariance = posterior.covariance_ + self.covariance_
         return MultivariateNormal(posterior.mean_, covariance, columns=self.named())
 
@@ -387,6 +391,8 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     """
 
     member_class = MultivariateNormalMember
+    mean_: Floats
+    covariance_: Floats
 
     def __init__(
         self,
@@ -395,7 +401,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         *,
         columns: Iterable[Hashable] | None = None,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

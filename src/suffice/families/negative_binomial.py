@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
@@ -26,6 +27,8 @@ class NegativeBinomialMember(CountMember):
     """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``."""
 
     parameter_names: ClassVar[tuple[str, ...]] = ("size", "probability")
+    size_: float
+    probability_: float
     conjugate_priors = ("Beta",)
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -155,14 +158,15 @@ class NegativeBinomialMember(CountMember):
 
     def mode(self) -> int:
         """floor((size - 1) (1 - probability) / probability), or 0; a whole number ties with the one below."""
-        return math.floor(max(0.0, (self._known_size() - 1) * self._odds(None)))
+        odds: float = self._odds(None)
+        return math.floor(max(0.0, (self._known_size() - 1) * odds))
 
     def entropy(self) -> float:
         """-size log(probability) - E[x] log(1 - probability) - E[log C(x + size - 1, x)]."""
         if self.probability_ == 1:
             return 0.0
         known = self._known_size() * (math.log(self.probability_) + self._odds(None) * math.log1p(-self.probability_))
-        return -known - expected_log_choices(self._known_size(), self.probability_)
+        return float(-known - expected_log_choices(self._known_size(), self.probability_))
 
     def divergence(self, other: NegativeBinomialMember) -> Any:
         """The divergence of one trial, ``size / probability`` times; both distributions must have the same size."""
@@ -254,6 +258,8 @@ class NegativeBinomial(ScalarFamily):
     """
 
     member_class = NegativeBinomialMember
+    size_: float
+    probability_: float
 
     def __init__(
         self,
@@ -261,7 +267,7 @@ class NegativeBinomial(ScalarFamily):
         probability: float | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
@@ -29,6 +30,8 @@ class NormalMember(ScalarMember):
     """The normal distribution, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``."""
 
     parameter_names = ("mean", "variance")
+    mean_: float
+    variance_: float
     statistic_names = ("x", "x^2")
     conjugate_priors = ("NormalInverseGamma", "Normal")
 
@@ -336,6 +339,8 @@ class Normal(ScalarFamily, ConjugatePrior):
     """
 
     member_class = NormalMember
+    mean_: float
+    variance_: float
 
     def __init__(
         self,
@@ -343,7 +348,7 @@ class Normal(ScalarFamily, ConjugatePrior):
         variance: ArrayLike | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

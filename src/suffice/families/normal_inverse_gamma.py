@@ -45,6 +45,10 @@ class NormalInverseGamma(Distribution, ConjugatePrior):
     """
 
     parameter_names = ("alpha", "beta", "gamma", "delta")
+    alpha_: float
+    beta_: float
+    gamma_: float
+    delta_: float
 
     def __init__(self, alpha: float, beta: float, gamma: float, delta: float) -> None:
         """See the class."""

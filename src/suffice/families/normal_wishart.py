@@ -41,6 +41,10 @@ class NormalWishart(Distribution, ConjugatePrior):
     """
 
     parameter_names = ("mean", "strength", "dof", "inverse_scale")
+    mean_: Floats
+    strength_: float
+    dof_: float
+    inverse_scale_: Floats
 
     def __init__(
         self,
@@ -158,7 +162,7 @@ class NormalWishart(Distribution, ConjugatePrior):
             strength=self.strength_,
             dof=self.dof_ - n + len(places),
             inverse_scale=self.inverse_scale_[np.ix_(places, places)],
-            names=None if self.names is None else [self.names[column] for column in places],
+            names=None if self._options["names"] is None else [self._options["names"][column] for column in places],
         )
 
     # -- as a prior --------------------------------------------------------------------------------------------------
@@ -181,7 +185,7 @@ class NormalWishart(Distribution, ConjugatePrior):
             strength=strength,
             dof=self.dof_ + weight,
             inverse_scale=self.inverse_scale_ + scatter + self.strength_ * weight / strength * np.outer(away, away),
-            names=self.names,
+            names=self._options["names"],
         )
 
     def _predictive_distribution(self) -> MultivariateStudentT:

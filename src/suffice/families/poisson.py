@@ -29,6 +29,7 @@ class PoissonMember(CountMember):
     """The Poisson distribution, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ..."""
 
     parameter_names = ("rate",)
+    rate_: float
     conjugate_priors = ("Gamma",)
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -194,3 +195,4 @@ class Poisson(RateFamily):
     """
 
     member_class = PoissonMember
+    rate_: float

@@ -86,6 +86,10 @@ class RegressionDistribution(Distribution):
     """
 
     parameter_names = ("weights", "spread", "alpha", "beta")
+    weights_: Floats
+    spread_: Floats
+    alpha_: float
+    beta_: float
 
     def __init__(self, weights: ArrayLike, spread: ArrayLike, alpha: float, beta: float) -> None:
         """See the class."""

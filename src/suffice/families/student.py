@@ -26,6 +26,9 @@ class StudentT(Distribution):
     """
 
     parameter_names = ("df", "location", "scale")
+    df_: float
+    location_: float
+    scale_: float
 
     def __init__(self, df: float, location: float = 0.0, scale: float = 1.0) -> None:
         """See the class."""
@@ -98,6 +101,9 @@ class MultivariateStudentT(Distribution):
     """
 
     parameter_names = ("df", "location", "shape")
+    df_: float
+    location_: Floats
+    shape_: Floats
 
     def __init__(self, df: float, location: ArrayLike, shape: ArrayLike) -> None:
         """See the class."""

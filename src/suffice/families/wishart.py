@@ -32,6 +32,8 @@ class Wishart(Distribution, ConjugatePrior):
     """
 
     parameter_names = ("dof", "inverse_scale")
+    dof_: float
+    inverse_scale_: Floats
 
     def __init__(self, dof: float, inverse_scale: ArrayLike, names: Sequence[Hashable] | None = None) -> None:
         """See the class."""
@@ -99,7 +101,7 @@ class Wishart(Distribution, ConjugatePrior):
             raise OptionError(
                 f"The prior has {len(self.inverse_scale_)} dimensions and the rows have {len(moments.mean)} columns."
             )
-        return Wishart(self.dof_ + moments.weight - 1, self.inverse_scale_ + moments.scatter, self.names)
+        return Wishart(self.dof_ + moments.weight - 1, self.inverse_scale_ + moments.scatter, self._options["names"])
 
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density in the precision (n^2), row by row."""

@@ -146,17 +146,6 @@ def ancestors(parents: Parents, nodes: Iterable[Node]) -> set[Node]:
     return reached
 
 
-def without_barren(
-    parents: Parents, targets: Iterable[Node], observed: Iterable[Node] = ()
-) -> dict[Node, tuple[Node, ...]]:
-    """The part of the graph that P(targets | observed) depends on: targets, observed nodes and their ancestors.
-
-    Every other node is barren: it sums out to one. Nodes keep their order.
-    """
-    kept = ancestors(parents, [*targets, *observed])
-    return {node: tuple(above) for node, above in parents.items() if node in kept}
-
-
 def moral_graph(parents: Parents) -> dict[Node, set[Node]]:
     """Drop the directions and join all parents of a common child; returns the neighbours of each node."""
     graph: dict[Node, set[Node]] = {node: set() for node in parents}

@@ -62,7 +62,7 @@ PRINTED = [[1.167, 0.268, 0.0, -0.008], [0.268, 1.137, 0.373, 0.0], [0.0, 0.373,
 
 
 @pytest.mark.parametrize("solver", ["auto", *SOLVERS])
-def test_the_printed_four_cycle_of_a_lecture_is_reproduced(solver: str) -> None:
+def test_the_printed_four_cycle_of_a_lecture_is_reproduced(solver: Any) -> None:
     start = np.eye(4) - 0.25 * (np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), -1, axis=1))
     fit = sf.GaussianGraph(CYCLE, solver=solver, start=start).fit(covariance=EMPIRICAL, n=100)
     np.testing.assert_allclose(fit.precision_, PRINTED, atol=1.1e-3)  # The print is truncated to three digits.
@@ -186,7 +186,7 @@ def test_all_solvers_reach_the_optimum_of_a_generic_optimiser(seed: int) -> None
     edges = [tuple(sorted(edge)) for edge in ring + extra]
     expected = best_by_optimiser(S, edges)
     for solver in SOLVERS:
-        fit = sf.GaussianGraph(edges, nodes=range(p), solver=solver).fit(covariance=S, n=40)
+        fit = sf.GaussianGraph(edges, nodes=range(p), solver=solver).fit(covariance=S, n=40)  # type: ignore[arg-type]
         np.testing.assert_allclose(fit.precision_, expected, atol=2e-6 * np.abs(expected).max())
         assert fit.converged_
         assert fit.report_.certificate.moment_gap < 1e-8 * math.sqrt(40)
@@ -201,7 +201,7 @@ def test_a_chordal_graph_is_solved_in_closed_form_and_all_solvers_agree() -> Non
     closed = sf.GaussianGraph(cliques, nodes=range(7)).fit(covariance=S, n=50)
     assert closed.n_iter_ == 0
     for solver in SOLVERS:
-        fit = sf.GaussianGraph(cliques, nodes=range(7), solver=solver).fit(covariance=S, n=50)
+        fit = sf.GaussianGraph(cliques, nodes=range(7), solver=solver).fit(covariance=S, n=50)  # type: ignore[arg-type]
         np.testing.assert_allclose(fit.precision_, closed.precision_, rtol=1e-8, atol=1e-9)
 
 
@@ -574,7 +574,7 @@ PRIORS = {"ml": None, "ridge": sf.Normal(0.5, 2.0), "wishart": sf.Wishart(8.0, n
 @pytest.mark.parametrize(
     "prior", [None, sf.Normal(0.5, 2.0), sf.Wishart(8.0, np.eye(4))], ids=["ml", "ridge", "wishart"]
 )
-def test_registered_solvers_reach_the_same_precision(solver: str, prior: Any) -> None:
+def test_registered_solvers_reach_the_same_precision(solver: Any, prior: Any) -> None:
     S = random_covariance(4, 5)
     best = sf.GaussianGraph(SQUARE, nodes=range(4), prior=prior).fit(covariance=S, n=50)
     other = sf.GaussianGraph(SQUARE, nodes=range(4), prior=prior, solver=solver, tolerance=1e-9).fit(covariance=S, n=50)
@@ -600,7 +600,7 @@ def test_a_solver_of_somebody_else_is_offered(tmp_path: Path) -> None:
     extend.register_solver(extend.Solver("short-steps-for-graphs", "short steps", solve))
     try:
         S = random_covariance(4, 5)
-        graph = sf.GaussianGraph(SQUARE, nodes=range(4), solver="short-steps-for-graphs", tolerance=1e-8)
+        graph = sf.GaussianGraph(SQUARE, nodes=range(4), solver="short-steps-for-graphs", tolerance=1e-8)  # type: ignore[arg-type]
         fit = graph.fit(covariance=S, n=50)
         assert fit.converged_
         assert fit.report_.method == "short steps on the free entries of the precision"
@@ -614,7 +614,7 @@ def test_a_solver_for_l1_penalties_is_refused_by_name() -> None:
     with pytest.raises(OptionError, match="'owlqn' needs an L1 penalty, and this objective has none: use 'lbfgs'"):
         sf.GaussianGraph(SQUARE, nodes=range(4), solver="owlqn").fit(covariance=random_covariance(4, 5), n=50)
     with pytest.raises(OptionError, match="solver is 'no'; expected one of 'auto', 'closed-form'"):
-        sf.GaussianGraph(SQUARE, solver="no")
+        sf.GaussianGraph(SQUARE, solver="no")  # type: ignore[arg-type]
 
 
 def test_the_moment_gap_is_in_standard_errors_of_each_product() -> None:

@@ -6,16 +6,28 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
 from suffice.domain import Domain, declare
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator, delegated
+from suffice.fitting.estimator import SummaryEstimator, delegated, drawn
 from suffice.fitting.fit import Fit
+from suffice.fitting.sklearn_face import Offered
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import check_mappings, check_options, check_start
 from suffice.models.bayesian.structure import Parents, check_node, open_structure, read_structure
-from suffice.models.bayesian.target import check_target, classes_of, target_fit, targeted, targeted_score
+from suffice.models.bayesian.target import (
+    check_target,
+    classes_of,
+    role_of,
+    steps_of,
+    target_fit,
+    target_partial_fit,
+    targeted,
+    targeted_score,
+    without_table,
+)
 from suffice.options import RunOptions, own_options
 from suffice.table import Table
 
@@ -39,8 +51,7 @@ class BayesianNetwork(SummaryEstimator):
         structure: edges ``(parent, child)``, text (``"a -> b <- c"``, ``"[a][b|a]"``), a dict ``{child: parents}``, a
             graph of networkx, igraph or pyAgrum, an adjacency matrix (parents in rows), another network, or the
             path of a file that holds one; the last two also give the states that they declare. With a target also
-            ``"naive-bayes"``: the target is the parent of every other column of `fit`; in ``"gaussian-naive-bayes"``
-            these are real.
+            ``"naive-bayes"``, whose target is the parent of all other columns, or ``"gaussian-naive-bayes"``.
         states: by node a list of states, of which one that never occurs keeps its place, ``"discrete"`` for those
             seen, or ``"real"``. Where nothing is declared, columns of floats are real, unless they are few whole
             numbers, and all others hold states; more than 50 different integers have to be declared.
@@ -104,15 +115,15 @@ class BayesianNetwork(SummaryEstimator):
         solver: str = "auto",
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
-        estimate: str | None = None,
-        unseen: str = "uniform",
+        estimate: Estimate | None = None,
+        unseen: UnseenRow = "uniform",
         fixed: Mapping[Any, Any] | None = None,
         hidden: Mapping[Any, Any] | None = None,
-        missing: str = "em",
+        missing: MissingValues = "em",
         start: Any = None,
         n_init: int = 1,
         random_state: Any = 0,
-        acceleration: str | None = None,
+        acceleration: Squarem | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
         memory_limit: int | str | None = None,
@@ -195,10 +206,12 @@ class BayesianNetwork(SummaryEstimator):
         return NetworkTask(self._options, self._learning, self._variables)
 
     def _learn(self, data: object, y: object, **more: object) -> Self:
-        return super()._learn(data, y, **more) if self.target is None else target_fit(self, data, y, more)
+        return super()._learn(data, y, **more) if self._options["target"] is None else target_fit(self, data, y, more)
+
+    partial_fit = target_partial_fit
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
-        if self.target is None:
+        if self._options["target"] is None:
             return super()._join(keep, data, y, **more)
         return target_fit(self, data, y, more, keep)
 
@@ -303,12 +316,14 @@ class BayesianNetwork(SummaryEstimator):
     # -- many rows ---------------------------------------------------------------------------------------------------
 
     score_samples = targeted(NetworkFitted.score_samples, asks=False)
-    predict_proba = targeted(NetworkFitted.predict_proba)
+    predict_proba = Offered(targeted(NetworkFitted.predict_proba), without_table)
     predict = targeted(NetworkFitted.predict)
     score = targeted_score
     classes_ = property(classes_of)
+    _role = role_of
+    n_iter_ = property(steps_of)
     query_rows = delegated(NetworkFitted.query_rows)
-    sample = delegated(NetworkFitted.sample)
+    sample = drawn(NetworkFitted.sample)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""

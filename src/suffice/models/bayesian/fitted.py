@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import QueryEngine, Registered, choices
 from suffice.domain import Domain, Variable
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from suffice.statistics import Summary
 
 
-ENGINES = ("exact", "sampling")
+ENGINES = choices(QueryEngine)
 
 
 @record(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class NetworkFitted:
         variables: Names,
         given: Mapping[Any, Any] | None = None,
         *,
-        engine: str = "exact",
+        engine: QueryEngine | Registered = "exact",
         n: int = 10_000,
         random_state: Any = None,
     ) -> Any:
@@ -279,6 +280,9 @@ class NetworkFitted:
         self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
     ) -> dict[Hashable, NDArray[Any]]:
         """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
+
+        A model that was fitted to a frame of pandas, polars or pyarrow gives such a frame, any other, and one that was
+        read from a file, a dict of arrays.
 
         `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
         by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.

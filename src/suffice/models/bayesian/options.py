@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from suffice.checks import choice, whole_number
+from suffice.choices import Estimate, MissingValues, UnseenRow, choices
 from suffice.domain import Variable, declare_all
 from suffice.errors import OptionError, listing, meant
 from suffice.fitting.estimator import Estimator
@@ -19,7 +20,11 @@ BY_NODE = {
     "fixed": "fixed={'sky': [0.7, 0.3]}",
     "hidden": "hidden={'class': 3}",
 }
-CHOICES = {"unseen": ("uniform", "nan", "raise"), "missing": ("em", "raise"), "estimate": (None, "mean", "map")}
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "unseen": choices(UnseenRow),
+    "missing": choices(MissingValues),
+    "estimate": (None, *choices(Estimate)),
+}
 
 
 def check_mappings(options: Mapping[str, Any]) -> None:
@@ -42,8 +47,8 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
                 f"{option}= names {listing(unknown)}, which is no node.{meant(unknown[0], nodes)} The nodes are: "
                 f"{listing(nodes)}.{hint}"
             )
-    for option, choices in CHOICES.items():
-        choice(options[option], option, choices)
+    for option, allowed in CHOICES.items():
+        choice(options[option], option, allowed)
     kinds: dict[Hashable, Any] = {}
     if options["nodes"]:
         from suffice.models.bayesian.nodes.kinds import read_kind

@@ -13,6 +13,7 @@ from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, NotFittedError, OptionError, listing
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.matrices import RowMatrix, matrix_of
+from suffice.fitting.sklearn_face import checked_rows, one_target, remember, weights_of
 from suffice.models.bayesian.structure import Parents, is_form
 from suffice.records import set_fields
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 #: A network with a target.
 Network = TypeVar("Network", bound=SummaryEstimator)
+R = TypeVar("R")
 
 
 def check_target(options: Mapping[str, Any], parents: Parents) -> None:
@@ -164,13 +166,18 @@ def target_fit(net: Network, data: Any, y: Any, more: Mapping[str, Any], keep: f
     """Learn rows whose target is among their columns, or given as y; keep: how earlier rows count where these join."""
     from suffice.statistics import Summary
 
+    data = given = checked_rows(net, data, known=keep is not None)
+    y = one_target(y)
+    more = {**more, "sample_weight": weights_of(more["sample_weight"])}
     options, columns = net.get_params(deep=False), more["columns"]
-    target, made, matrix = options["target"], net, matrix_of(data)
+    target, matrix = options["target"], matrix_of(data)
+    made: Any = net
     if isinstance(data, Summary):
         return _learned(net, data, more, keep)
     if is_form(options["structure"]) and (keep is None or net._fit is None):
         names = columns_of(data, columns)
         made = type(net)(**{**options, **star(options["structure"], target, names, options["states"] or {})})
+        made._variables.update({name: v for name, v in net._variables.items() if name == target})
     columns = feature_names(made.nodes, target, matrix, columns)
     if y is not None:
         data, columns = with_target(data, y, target, columns), None
@@ -182,6 +189,7 @@ def target_fit(net: Network, data: Any, y: Any, more: Mapping[str, Any], keep: f
             )
         data = matrix.values
     _learned(made, data, {**more, "columns": columns}, keep)
+    remember(made, given)
     fit = made._fit
     if made is not net and fit is not None:
         set_fields(net, _learning=made._learning, _variables=made._variables, _declared=made._declared)
@@ -196,13 +204,13 @@ def _learned(net: Network, data: Any, more: Mapping[str, Any], keep: float | Non
     return SummaryEstimator._join(net, keep, data, None, **more)
 
 
-def targeted(method: Callable[..., Any], *, asks: bool = True) -> Callable[..., Any]:
+def targeted(method: Callable[..., R], *, asks: bool = True) -> Callable[..., R]:
     """The method of a network that asks its fitted value about rows, whose target need not be named.
 
     asks: whether the method is about one node.
     """
 
-    def ask(net: Any, data: Any, *args: Any, **options: Any) -> Any:
+    def ask(net: Any, data: Any, *args: Any, **options: Any) -> R:
         target, fitted = net.target, net.fitted_
         if asks and not args and "target" not in options:
             if target is None:
@@ -211,6 +219,8 @@ def targeted(method: Callable[..., Any], *, asks: bool = True) -> Callable[..., 
                     "network with target=."
                 )
             args = (target,)
+        if target is not None:
+            data = checked_rows(net, data, known=options.get("columns") is None)
         matrix = matrix_of(data)
         if target is not None and matrix is not None and matrix.names is None:
             options["columns"] = feature_names(seen_nodes(fitted), target, matrix, options.get("columns"))
@@ -218,6 +228,57 @@ def targeted(method: Callable[..., Any], *, asks: bool = True) -> Callable[..., 
         return method(fitted, data, *args, **options)
 
     return update_wrapper(ask, method)
+
+
+def role_of(net: Any) -> dict[str, Any]:
+    """What a network is to scikit-learn: a classifier or a regressor where it has a target."""
+    role: dict[str, Any] = {"allow_nan": True, "string": True, "categorical": True}
+    if net.target is None:
+        return role
+    return {**role, "kind": "regressor" if real_target(net.get_params(deep=False), net._variables) else "classifier"}
+
+
+def declare_classes(net: Any, classes: Any) -> None:
+    """Declare the states of the target before the first rows, where `partial_fit` is told them."""
+    if classes is None:
+        return
+    if net.target is None:
+        raise OptionError("classes= are the states of a target; this network has no target=.")
+    if net._fit is None and net.target not in net._variables:
+        net._variables[net.target] = Variable.discrete(net.target, np.asarray(classes).tolist())
+
+
+def target_partial_fit(
+    net: Network,
+    data: Any,
+    y: Any = None,
+    *,
+    classes: Any = None,
+    sample_weight: Any = None,
+    columns: Any = None,
+    keep: float = 1.0,
+) -> Network:
+    """Add rows to those already learned; the result equals one fit on all of them.
+
+    `keep` below 1 weights the earlier rows down first (forgetting). `y` is as in `fit`. `classes` are all states of the
+    target, where the first rows may not show them.
+    """
+    declare_classes(net, classes)
+    return net._join(keep, data, y, sample_weight=sample_weight, columns=columns)
+
+
+def without_table(net: Any) -> str:
+    """Why a network has no probabilities of its target; empty where it has."""
+    return (
+        f"{net.target!r} is real and has no table of probabilities; predict gives its mean."
+        if (net.target is not None and role_of(net)["kind"] == "regressor")
+        else ""
+    )
+
+
+def steps_of(net: Any) -> int:
+    """Number of iterations; 0 for a closed form, and 1 with a target, as scikit-learn counts."""
+    return max(int(net.report_.iterations), 0 if net.target is None else 1)
 
 
 def classes_of(net: Any) -> Any:

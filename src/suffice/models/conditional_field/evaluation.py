@@ -66,6 +66,8 @@ class Evaluation:
             ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def to_frame(self) -> Any:
         """The rates as a pandas DataFrame: labels, then chunks."""
         pd = require("pandas", extra="all", purpose="to_frame")

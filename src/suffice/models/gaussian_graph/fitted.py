@@ -85,7 +85,7 @@ class GaussianGraphFitted:
         units = np.sqrt(np.diag(self.precision))
         partial = -self.precision / np.outer(units, units) + 0.0
         np.fill_diagonal(partial, 1.0)
-        return partial
+        return np.asarray(partial)
 
     @property
     def domain(self) -> Domain:
@@ -173,13 +173,11 @@ class GaussianGraphFitted:
             raise unknown_variable(target, self.nodes)
         index, parts = self.nodes.index(target), [np.empty(0)]
         for coded, n in coded_columns(data, others, columns, self.domain):
-            rows, means = np.full((n, len(self.nodes)), np.nan), np.empty(n)
+            rows = np.full((n, len(self.nodes)), np.nan)
             for column, name in enumerate(self.nodes):
                 if name in coded:
                     rows[:, column] = coded[name]
-            for pattern in self.joint.distribution.patterns(rows):
-                means[pattern.rows] = pattern.filled[:, index]
-            parts.append(means)
+            parts.append(self.joint.distribution.conditional_means(rows)[0][:, index])
         return np.concatenate(parts)
 
     def portrait(self) -> Portrait:

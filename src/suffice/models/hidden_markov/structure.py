@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import choice
+from suffice.choices import Topology, choices
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
 from suffice.models.hidden_markov.priors import PARTS
 from suffice.options import doubles
 
-TOPOLOGIES = (None, "left-right", "linear")
+TOPOLOGIES = (None, *choices(Topology))
 
 
 @dataclass(frozen=True)

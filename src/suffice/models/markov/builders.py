@@ -9,6 +9,7 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.checks import choice
+from suffice.choices import Coding
 from suffice.errors import NotFittedError, OptionError, listing, shortened
 from suffice.models.markov.number_checks import real_numbers
 from suffice.models.markov.structure import (
@@ -54,7 +55,7 @@ def grid(cls: type[N], /, rows: int, columns: int, **options: Any) -> N:
     return cls(edges or [((0, 0),)], **options)
 
 
-def ising(cls: type[N], /, graph: object, *, coding: str = "spin", **options: Any) -> N:
+def ising(cls: type[N], /, graph: object, *, coding: Coding = "spin", **options: Any) -> N:
     """The Ising model, p(x) proportional to exp(sum_i u_i x_i + sum_ij w_ij x_i x_j).
 
     Args:

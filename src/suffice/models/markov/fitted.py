@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import read_only
+from suffice.choices import ExactEngine, Registered
 from suffice.domain import Domain
 from suffice.engines import registry
 from suffice.engines.junction_tree import TreePlan
@@ -225,7 +226,7 @@ class MarkovFitted:
         variables: object,
         given: Mapping[Any, Any] | None = None,
         *,
-        engine: str = "exact",
+        engine: ExactEngine | Registered = "exact",
         random_state: object = None,
     ) -> Table:
         """P(variables | given), exactly, axes in the order asked.

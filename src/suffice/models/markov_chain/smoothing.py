@@ -31,7 +31,8 @@ class Smoothing:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
-        return asdict(self)  # type: ignore[call-overload]
+        plain: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return plain
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:

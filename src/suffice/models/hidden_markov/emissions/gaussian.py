@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.choices import CovarianceShape, choices
 from suffice.engines.chain_statistics import diagonal_log_densities, diagonal_potentials, products_by_weight
 from suffice.errors import DataError, EstimateError
 from suffice.families.multivariate_normal import MultivariateNormal
@@ -30,7 +31,7 @@ from suffice.models.hidden_markov.emissions.moments import MatchedPart, without_
 from suffice.models.hidden_markov.emissions.reals import as_reals
 from suffice.models.hidden_markov.emissions.standing import Standing, of_scatters
 
-SHAPES = ("full", "diagonal", "spherical", "tied")
+SHAPES = choices(CovarianceShape)
 
 
 @dataclass(frozen=True)
