@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from suffice.errors import ConvergenceWarning as ConvergenceWarning
     from suffice.errors import DataError as DataError
     from suffice.errors import EstimateError as EstimateError
+    from suffice.errors import ExistenceWarning as ExistenceWarning
     from suffice.errors import FileFormatError as FileFormatError
+    from suffice.errors import FloorWarning as FloorWarning
     from suffice.errors import KindWarning as KindWarning
+    from suffice.errors import LeftOutWarning as LeftOutWarning
     from suffice.errors import MergeError as MergeError
     from suffice.errors import MissingAttributeError as MissingAttributeError
     from suffice.errors import MissingColumnError as MissingColumnError
@@ -30,7 +33,9 @@ if TYPE_CHECKING:
     from suffice.errors import MissingValueError as MissingValueError
     from suffice.errors import NotFittedError as NotFittedError
     from suffice.errors import OptionError as OptionError
+    from suffice.errors import OptionWarning as OptionWarning
     from suffice.errors import SamplingWarning as SamplingWarning
+    from suffice.errors import SeparationWarning as SeparationWarning
     from suffice.errors import SizeError as SizeError
     from suffice.errors import SufficeError as SufficeError
     from suffice.errors import SufficeWarning as SufficeWarning
@@ -180,6 +185,11 @@ _EXPORTS: dict[str, str] = {
     "SizeError": "suffice.errors",
     "SufficeError": "suffice.errors",
     "KindWarning": "suffice.errors",
+    "SeparationWarning": "suffice.errors",
+    "OptionWarning": "suffice.errors",
+    "LeftOutWarning": "suffice.errors",
+    "FloorWarning": "suffice.errors",
+    "ExistenceWarning": "suffice.errors",
     "SamplingWarning": "suffice.errors",
     "SufficeWarning": "suffice.errors",
     "UnknownStateError": "suffice.errors",

@@ -8,8 +8,8 @@
     │   ├── UnknownStateError             a value that the variable does not declare
     │   └── MissingValueError             a missing value where the model takes none
     ├── OptionError (ValueError)          an argument of a constructor or method is not valid
-    │   ├── CallError (TypeError)         an argument that there is not, one too many, or one that is left out
-    │   └── NotOfferedError (AttributeError)   a method that the model does not have with these options
+    │   ├── NotOfferedError (AttributeError)   a method that the model does not have with these options
+    │   └── CallError (TypeError)         an argument that there is not, one too many, or one that is left out
     ├── EstimateError (ValueError)        the estimate asked for does not exist for this data
     ├── NotFittedError (ValueError, AttributeError)   a result was asked for before `fit`
     ├── MissingAttributeError (AttributeError)        a name that nothing has, fitted or not
@@ -68,12 +68,12 @@ class OptionError(SufficeError, ValueError):
     """An argument of a constructor or method is not valid."""
 
 
-class CallError(OptionError, TypeError):
-    """An argument that there is not, one too many, or one that is left out."""
-
-
 class NotOfferedError(OptionError, AttributeError):
     """A method that this model does not have with these options."""
+
+
+class CallError(OptionError, TypeError):
+    """An argument that there is not, one too many, or one that is left out."""
 
 
 class EstimateError(SufficeError, ValueError):
@@ -191,11 +191,19 @@ def warn(message: str, category: type[SufficeWarning] = SufficeWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def after(prefix: str, note: str) -> str:
+    """A line of a report behind a prefix; a remark stays one."""
+    return Remark(prefix + note, note.category) if isinstance(note, Remark) else prefix + note
+
+
 def announce(notes: Iterable[str]) -> None:
-    """Warn of the remarks among the lines of a report, of each once."""
+    """Warn of the remarks among the lines of a report: once for each category, of all lines together."""
+    by_category: dict[type[SufficeWarning], list[str]] = {}
     for note in dict.fromkeys(notes):
         if isinstance(note, Remark):
-            warn(str(note), note.category)
+            by_category.setdefault(note.category, []).append(str(note))
+    for category, lines in by_category.items():
+        warn("; ".join(lines), category)
 
 
 def asked_by(package: str) -> bool:

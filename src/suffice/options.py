@@ -6,6 +6,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 
@@ -117,6 +118,22 @@ def _spell_run_options(kind: type[object], constructor: Any) -> _Constructor:
     return _Constructor(frozenset([*(p.name for p in own[1:]), *run]), defaults, switches)
 
 
+class Idle(NamedTuple):
+    """An option that changes nothing beside others: `when` these are as it says, `because` of which, in words.
+
+    A model declares such options in one table. One that is set all the same is an error; at its default it never is.
+    """
+
+    option: str
+    when: Callable[[Mapping[str, Any]], bool]
+    because: str
+
+
+@lru_cache(maxsize=256)
+def _defaults(constructor: Any) -> Mapping[str, Any]:
+    return {name: parameter.default for name, parameter in inspect.signature(constructor).parameters.items()}
+
+
 class PatientType(type):
     """The type of things with options: what scikit-learn sets is refused when it is used, what a person sets at once.
 
@@ -158,6 +175,9 @@ class Parameterized(metaclass=PatientType):
     #: What the constructor takes.
     _run: ClassVar[_Constructor] = _Constructor()
 
+    #: Options that have no effect beside others.
+    _idle: ClassVar[tuple[Idle, ...]] = ()
+
     #: The options by name; none before the constructor has run.
     _options: Mapping[str, Any] = MappingProxyType({})
 
@@ -171,6 +191,14 @@ class Parameterized(metaclass=PatientType):
     def __init__(self, **options: object) -> None:
         """Keep the options as they were given."""
         self._options = self._run.completed(options, type(self).__name__)
+
+    def _refuse_idle(self, **beside: object) -> None:
+        """Raise where an option was set that has no effect on a fit with what is given `beside` the examples."""
+        defaults = _defaults(type(self).__init__) if self._idle else {}
+        for option, when, because in self._idle:
+            value = self._options[option]
+            if not _same(value, defaults[option]) and when({**self._options, **beside}):
+                raise OptionError(f"{option}={_short(value)} has no effect: {because}. Leave {option}= out.")
 
     def __setattr__(self, name: str, value: object) -> None:
         """An option that is written to is set as by `set_params`; anything else is an attribute of its own."""

@@ -62,6 +62,8 @@ def solve(problem: Problem[F], data: Data, control: Control, *, keep: bool = Fal
         control = replace(control, problem=fingerprint(*problem.identity()))
     solution = problem.solve(control)
     announce(solution.notes)
+    if solution.outcome is not None and solution.outcome.warning:
+        warn(solution.outcome.warning, ConvergenceWarning)
     held = data if keep else None
     if solution.later:
         return Fit(solution.fitted, later=lambda: measured(solution, data, problem, control), data=held)
@@ -107,7 +109,8 @@ def measured(solution: Found[F], data: Data, problem: Problem[F], control: Contr
         stop_reason=outcome.stop_reason,
     )
     if outcome.converged and judged.verdict:
-        warn(f"The fit has not converged: {judged.verdict}.", ConvergenceWarning)
+        if judged.verdict not in judged.notes:  # A remark has said so already.
+            warn(f"The fit has not converged: {judged.verdict}.", ConvergenceWarning)
         return replace(report, converged=False, stop_reason=judged.verdict.partition(":")[0]), judged
     if judged.unreliable:
         warn(judged.unreliable, SamplingWarning)

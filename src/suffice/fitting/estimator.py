@@ -328,6 +328,7 @@ class SummaryEstimator(Estimator):
     def _learn(self, data: object, y: object, **more: object) -> Self:
         from suffice.fitting.contract import Inputs
 
+        self._refuse_idle()
         unused_target(self, y)
         solved = self._solve(self._task().read(Inputs(data, more), None, "fit"), frame_of(data))
         return sklearn_face.remember(solved, data)

@@ -28,7 +28,7 @@ from suffice.models.bayesian.target import (
     targeted_score,
     without_table,
 )
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 from suffice.table import Table
 
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.models.bayesian.size_report import SizeReport
     from suffice.models.bayesian.task import NetworkTask
+
+
+def _weighs_rows(prior: Any) -> bool:
+    """Whether a prior, or that of some node, has a weight in rows that is given beside it."""
+    some = prior.values() if isinstance(prior, Mapping) else (prior,)
+    return any(one == "bdeu" if isinstance(one, str) else isinstance(one, BayesianNetwork) for one in some)
 
 
 class BayesianNetwork(SummaryEstimator):
@@ -99,6 +105,23 @@ class BayesianNetwork(SummaryEstimator):
     >>> net.query("rain", given={"wet": "yes"}).at(rain=1).__round__(6)
     0.666667
     """
+
+    _idle = (
+        Idle(
+            "equivalent_sample_size",
+            lambda given: not _weighs_rows(given["prior"]),
+            "it is the weight of prior='bdeu' and of a prior network",
+        ),
+        Idle("n_init", lambda given: not given["hidden"], "EM begins at random where nodes are hidden: none is"),
+        *(
+            Idle(
+                name,
+                lambda given: given["missing"] == "raise" and not given["hidden"],
+                "it is one of EM, which neither hidden nodes nor, with missing='raise', missing values call for",
+            )
+            for name in ("acceleration", "variance_floor", "start")
+        ),
+    )
 
     #: What a reader of files changed, such as rows that were divided by their sum.
     notes_: tuple[str, ...] = ()

@@ -17,8 +17,9 @@ from suffice.models.chain_crf.tables import LabelRows, TokenForm, TokenTable
 from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
+from suffice.models.conditional_field.learning import STOCHASTIC, idle_unless
 from suffice.models.conditional_field.tables import in_the_kind_of
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 
 
 class ChainCRF(ConditionalField):
@@ -71,6 +72,14 @@ class ChainCRF(ConditionalField):
     """
 
     fitted_: ChainCRFFitted
+
+    _idle = (
+        *idle_unless(lambda given: given["solver"] in STOCHASTIC),
+        Idle("n_samples", lambda given: given["expectations"] != "sampled", "expectations= are not sampled"),
+        Idle(
+            "n_sweeps", lambda given: given["expectations"] != "gibbs", "expectations= are not those of Gibbs sampling"
+        ),
+    )
 
     def __init__(
         self,

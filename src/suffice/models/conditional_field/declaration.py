@@ -70,6 +70,7 @@ class ConditionalField(Estimator):
         return self._fitted_to(Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation}))
 
     def _fitted_to(self, given: Inputs) -> Self:
+        self._refuse_idle(validation=given["validation"])
         earlier = self._fit if self._options["warm_start"] else None
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
 

@@ -18,7 +18,7 @@ from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GaussianGraphTask
-from suffice.options import RunOptions
+from suffice.options import Idle, RunOptions
 from suffice.solvers.registry import check_solver
 
 if TYPE_CHECKING:
@@ -55,6 +55,14 @@ class GaussianGraph(SummaryEstimator):
     """
 
     fitted_: GaussianGraphFitted
+
+    _idle = (
+        Idle(
+            "start",
+            lambda given: given["solver"] in ("closed-form", "regression"),
+            "closed forms and regressions begin nowhere",
+        ),
+    )
 
     def __init__(
         self,

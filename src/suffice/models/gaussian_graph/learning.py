@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import ConvergenceWarning, EstimateError, OptionError, listing, warn
+from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.gaussian_graph.certificate import in_units, measure, ridge_in_units, units_of
 from suffice.models.gaussian_graph.existence import VANISHING, Verdict, decide, is_definite, judge, running
@@ -97,8 +97,7 @@ def _held_to_account(outcome: Outcome, precision: Floats, selection: Selection) 
 
 def _stalled(outcome: Outcome, why: str) -> Outcome:
     """The outcome of a solver that is wrong to say that it has converged."""
-    warn(f"The fit has not converged: {why}.", ConvergenceWarning)
-    return replace(outcome, converged=False, stop_reason="stalled")
+    return replace(outcome, converged=False, stop_reason="stalled", warning=f"The fit has not converged: {why}.")
 
 
 def _solve(

@@ -12,6 +12,7 @@ from suffice.choices import EdgeWeights, Expectations, FieldSolver, GraphMethod,
 from suffice.errors import OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.conditional_field.declaration import ConditionalField
+from suffice.models.conditional_field.learning import STOCHASTIC, idle_unless
 from suffice.models.conditional_field.tables import in_the_kind_of
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
@@ -19,7 +20,7 @@ from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, NODES
 from suffice.models.graph_crf.tables import NodeForm, NodeTable
 from suffice.models.graph_crf.task import GraphCRFTask, check_options
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 
 
 class GraphCRF(ConditionalField):
@@ -79,6 +80,21 @@ class GraphCRF(ConditionalField):
     """
 
     fitted_: GraphCRFFitted
+
+    _idle = (
+        *idle_unless(lambda given: given["solver"] in STOCHASTIC or given["inference"] == "gibbs"),
+        Idle("n_samples", lambda given: given["expectations"] != "sampled", "expectations= are not sampled"),
+        Idle(
+            "n_sweeps",
+            lambda given: given["expectations"] in ("exact", "sampled"),
+            "expectations= are not those of Gibbs sampling",
+        ),
+        Idle(
+            "max_cells",
+            lambda given: given["inference"] in ("pseudo-likelihood", "loopy"),
+            "no graph is taken exactly, by a junction tree",
+        ),
+    )
 
     def __init__(
         self,

@@ -16,6 +16,9 @@ from suffice.checks import choice, weights_of, whole_number
 from suffice.choices import CovarianceShape, Estimate, PathMethod, Squarem, Topology, choices
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
+from suffice.families.bernoulli import Bernoulli
+from suffice.families.categorical import Categorical
+from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator, delegated, delegated_property
@@ -38,11 +41,22 @@ from suffice.models.hidden_markov.standard_errors import standard_errors
 from suffice.models.hidden_markov.structure import read_fixed, read_tied
 from suffice.models.hidden_markov.tables import PROBABILITIES
 from suffice.models.hidden_markov.task import HiddenMarkovTask
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 from suffice.sources.sequences import FormOptions, SequenceForm
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
+
+
+def _parts(emission: Any) -> list[Any]:
+    """The distributions that an emission is made of."""
+    from suffice.models.mixture import Mixture
+
+    if isinstance(emission, Mapping):
+        return [part for one in emission.values() for part in _parts(one)]
+    if isinstance(emission, list | tuple):
+        return [part for one in emission for part in _parts(one)]
+    return _parts(emission.get_params(deep=False)["components"]) if isinstance(emission, Mixture) else [emission]
 
 
 class HiddenMarkovModel(Estimator):
@@ -93,6 +107,24 @@ class HiddenMarkovModel(Estimator):
     """
 
     _without_summary = "it learns from sequences. Counts of known states add up by partial_fit(sequences, states)"
+
+    _idle = (
+        Idle(
+            "covariance",
+            lambda given: not any(isinstance(one, str | MultivariateNormal) for one in _parts(given["emission"])),
+            "it is one of MultivariateNormal, and no state emits one",
+        ),
+        Idle(
+            "estimate",
+            lambda given: given["prior"] is None and not any(getattr(p, "prior", p) for p in _parts(given["emission"])),
+            "without a prior the estimate is that of maximum likelihood",
+        ),
+        Idle(
+            "variance_floor",
+            lambda given: all(isinstance(one, Categorical | Bernoulli) for one in _parts(given["emission"])),
+            "symbols have no variance",
+        ),
+    )
 
     def __init__(
         self,
@@ -168,6 +200,7 @@ class HiddenMarkovModel(Estimator):
         Returns:
             self
         """
+        self._refuse_idle()
         given = _inputs(sequences, states, sample_weight, SequenceForm(lengths, group, order, columns))
         return self._adopt(run(self._task(), given, self._control()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +14,15 @@ from suffice.checks import byte_count, generator
 from suffice.domain import Domain, Variable, declare_all
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
-from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing, without_states
+from suffice.errors import (
+    EstimateError,
+    ExistenceWarning,
+    OptionError,
+    SizeError,
+    listing,
+    warn,
+    without_states,
+)
 from suffice.fitting.summaries import SummaryData, SummaryFitted
 from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.hidden import hidden_variables
@@ -76,7 +83,7 @@ class MarkovData(SummaryData):
 
 def warn_conflict(sentence: str) -> str:
     """Warn that no distribution has the margins; gives the sentence."""
-    warnings.warn(f"{sentence} They are fitted as far as it goes.", SufficeWarning, stacklevel=2)
+    warn(f"{sentence} They are fitted as far as it goes.", ExistenceWarning)
     return sentence
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 
 from suffice.attributes import Read
-from suffice.checks import byte_count, choice, whole_number
+from suffice.checks import byte_count, choice, is_real, whole_number
 from suffice.choices import Estimate, SmoothingName, UnseenRow, choices
 from suffice.errors import OptionError
 from suffice.fitting.driver import Fit
@@ -21,6 +21,7 @@ from suffice.models.markov_chain.input import Vocabulary, splitter
 from suffice.models.markov_chain.sampling import sample_sequences
 from suffice.models.markov_chain.smoothing import Smoothing
 from suffice.models.markov_chain.task import MarkovChainTask, matched
+from suffice.options import Idle
 from suffice.sources.ngrams import check_marks
 from suffice.sources.sequences import FormOptions, SequenceForm
 from suffice.table import Table
@@ -73,6 +74,14 @@ class MarkovChain(SummaryEstimator):
     """
 
     fitted_: MarkovChainFitted
+
+    _idle = (
+        Idle(
+            "unseen",
+            lambda given: given["smoothing"] is not None or is_real(given["prior"]),
+            "smoothing and pseudo-counts say what a history never seen gets",
+        ),
+    )
 
     def __init__(
         self,

@@ -6,7 +6,6 @@ learned by. Nodes whose whole families all rows show are learned from the rows a
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -18,7 +17,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.engines.workers import worker_count
-from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
+from suffice.errors import EstimateError, OptionError, OptionWarning, Remark, SizeError, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import LIMITS, Control
 from suffice.fitting.report import Certificate, MatchedStatistics
@@ -332,9 +331,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         if not self._given_start or not self._unseen:
             return ()
         notes = symmetry_notes(self.start(0, np.random.default_rng(0)), nodes, self._unseen)
-        for note in notes:
-            warnings.warn(note, SufficeWarning, stacklevel=2)
-        return notes
+        return tuple(Remark(note, OptionWarning) for note in notes)
 
     def _with_shown(self, nodes: Nodes) -> tuple[Nodes, float]:
         """The nodes with those that others stood for, learned from the rows; and what they add to the objective."""

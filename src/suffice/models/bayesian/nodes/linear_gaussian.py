@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Codes, Floats
 from suffice.domain import Domain
-from suffice.errors import EstimateError, FileFormatError, OptionError, listing
+from suffice.errors import EstimateError, FileFormatError, FloorWarning, OptionError, Remark, listing
 from suffice.families.conjugate import tails
 from suffice.families.regression import Products
 from suffice.families.regression_distribution import (
@@ -283,7 +283,11 @@ class LinearGaussianNode(Regressions):
             self,
             variance=np.where(low, least, self.variance),
             default_variance=least if default <= least else default,
-            notes=(f"The variance of {self.name!r} is held at {least:.3g}{where}, see variance_floor=.",),
+            notes=(
+                Remark(
+                    f"The variance of {self.name!r} is held at {least:.3g}{where}, see variance_floor=.", FloorWarning
+                ),
+            ),
             directions=(f"variance of {self.name!r} -> 0{where}",),
         )
 

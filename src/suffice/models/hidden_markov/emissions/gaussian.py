@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.choices import CovarianceShape, choices
 from suffice.engines.chain_statistics import diagonal_log_densities, diagonal_potentials, products_by_weight
-from suffice.errors import DataError, EstimateError
+from suffice.errors import DataError, EstimateError, FloorWarning, Remark
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.families.normals import MultivariateNormals
@@ -209,7 +209,10 @@ class GaussianEmission(Emission):
         if low and self.shape == "tied":
             low = ["all states"]
         return tuple(
-            f"a variance of {name} is held at its floor, variance_floor={self.floor:g} in units of the columns"
+            Remark(
+                f"a variance of {name} is held at its floor, variance_floor={self.floor:g} in units of the columns",
+                FloorWarning,
+            )
             for name in low
         )
 

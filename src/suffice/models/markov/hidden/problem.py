@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,7 +25,7 @@ import numpy as np
 from suffice.answers import Answer, CountTable
 from suffice.array_types import Floats
 from suffice.engines.workers import worker_count
-from suffice.errors import EstimateError, OptionError, SufficeWarning, listing
+from suffice.errors import EstimateError, OptionError, OptionWarning, Remark, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate, Report
@@ -317,9 +316,7 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
         notes = (*self.data.notes, *existence.notes)
         if self.spec.options["start"] is not None:
             symmetric = symmetry_notes(self.model, self.spec.start(self.model), weights, self.hidden)
-            for note in symmetric:
-                warnings.warn(note, SufficeWarning, stacklevel=2)
-            notes = (*notes, *symmetric)
+            notes = (*notes, *(Remark(note, OptionWarning) for note in symmetric))
         notes = (*notes, *runs.notes)
         empty = [name for name in self.spec.observed if name not in self.rows.seen]
         if empty:
