@@ -248,6 +248,8 @@ def explain_methods(kind: type[T]) -> type[T]:
             setattr(kind, name, type(member)(explained(member.__func__)))
         elif inspect.isfunction(member) and not _takes_all(member):
             setattr(kind, name, explained(member))
+        elif inspect.isfunction(getattr(member, "method", None)):  # What a model has under a condition only.
+            member.method = explained(member.method)
     return kind
 
 

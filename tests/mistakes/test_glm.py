@@ -9,6 +9,7 @@ import pytest
 
 import suffice as sf
 from mistakes.checking import Row, check, rows_of
+from suffice.errors import NotOfferedError
 
 NO_ARGUMENT, NO_COLUMN, NO_STATE = sf.CallError, sf.MissingColumnError, sf.UnknownStateError
 
@@ -189,7 +190,6 @@ TABLE: list[Row] = [
         (f"raw.{call}", sf.NotFittedError, "Call fit first")
         for call in (
             "predict(X)",
-            "predict_proba(X)",
             "coefficients_",
             "summary()",
             "score(X, y)",
@@ -209,7 +209,7 @@ TABLE: list[Row] = [
     ("glm.predict(df, type='link')", NO_ARGUMENT, "no argument 'type' ... Did you mean 'kind'?"),
     ("glm.predict(df, kind='links')", sf.OptionError, "kind is 'links' ... expected ... 'response'"),
     ("glm.predict(df, interval=95)", sf.OptionError, "level is 95 ... between 0 and 1"),
-    ("glm.predict_proba(df)", sf.OptionError, "gaussian family has no classes ... Use predict"),
+    ("glm.predict_proba(df)", NotOfferedError, "gaussian family has no classes ... Use predict"),
     ("glm.intervals(95)", sf.OptionError, "level is 95 ... expected"),
     ("glm.intervals(method='bootstrap')", sf.OptionError, "method is 'bootstrap' ... expected ... 'wald'"),
     ("glm.intervals(confidence=0.9)", NO_ARGUMENT, "no argument 'confidence' ... Did you mean 'level'?"),

@@ -164,9 +164,10 @@ def report(model: Model, output: Output = None, json: Json = False) -> None:
     """Page of a fitted model: what was learned, its graph, its explorer and its report, in one file."""
     from suffice.cli.showing import say
     from suffice.errors import OptionError
+    from suffice.fitting.estimator import Estimator
 
     fitted = read_model(model)
-    if not hasattr(fitted, "report_"):
+    if not isinstance(fitted, Estimator):
         raise OptionError(f"{str(model)!r} holds no report of a fit. Fit it to rows first: suffice fit ... --report.")
     page = model.with_suffix(".html") if output is None else output
     fitted.report_.to_html(page)

@@ -111,7 +111,7 @@ def test_rows_with_missing_values_are_the_error_of_rows_in_memory(kind: str, tmp
         ("count ~ scale(center(a))", "transform 'center' within another"),
         ("count ~ I(a - a.mean())", "number by number"),
         ("count ~ np.mean(a)", "number by number"),
-        ("count ~ nowhere", "`nowhere` is not present"),
+        ("count ~ nowhere", "names 'nowhere', and there is no such column"),
         ("count ~ a +", "cannot be read"),
         ("count + whole ~ a", "2 columns, 'count', 'whole'; the poisson family takes one"),
         ("group ~ a", r"3 columns, 'group\[low\]'"),

@@ -22,4 +22,4 @@ def glm_role(model: Any) -> dict[str, Any]:
 def without_classes(model: Any) -> str:
     """Why a regression has no probabilities of classes; empty where it has."""
     family = declared(model.family).family
-    return "" if family.labels else f"The {family.name} family has no classes."
+    return "" if family.labels else f"The {family.name} family has no classes. Use predict, or a family of labels."
