@@ -128,9 +128,10 @@ class Column(ABC):
 
 def number_label(value: Any) -> Any:
     """The label of a number: an integer where it is whole, so that it does not depend on how it was stored."""
-    if isinstance(value, float | decimal.Decimal) and value == value and abs(value) < 2**53 and value == int(value):
-        return int(value)
-    return value
+    if not isinstance(value, float | decimal.Decimal):
+        return value
+    number: Any = value
+    return int(number) if abs(number) < 2**53 and number == int(number) else number
 
 
 def code_arrow_dictionary(array: pa.DictionaryArray) -> Coded:
