@@ -15,6 +15,7 @@ import pytest
 
 from sources.held_works import (
     COLUMNS,
+    KILLED_OFTEN,
     Deadly,
     DistinctRows,
     Gram,
@@ -24,7 +25,6 @@ from sources.held_works import (
     Transitions,
     frame,
     gram_of,
-    kills_workers,
     slow_gram,
     steps,
     transitions_of,
@@ -47,6 +47,7 @@ BETA = np.linspace(-0.3, 0.4, 7)
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
+        dask.config.set(KILLED_OFTEN),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -142,7 +143,6 @@ def test_a_worker_killed_between_rounds_changes_no_digit(client: Any) -> None:
     np.testing.assert_array_equal(held.sum(BETA), before)
 
 
-@kills_workers
 def test_a_worker_killed_during_a_round_changes_no_digit(client: Any, tmp_path: Path) -> None:
     held = hold(dd.from_pandas(frame(), npartitions=9), Gram())
     before = held.sum(BETA)

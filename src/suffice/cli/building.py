@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import suffice as sf
+from suffice.calls import meant_argument
 from suffice.cli.commands import seen
 from suffice.cli.structures import GivenStructure
 from suffice.errors import OptionError
@@ -158,7 +159,8 @@ def made(cls: Any, *arguments: object, **options: object) -> Any:
     unknown = sorted(set(options) - set(known))
     if unknown:
         flag = f"--{unknown[0]}" if unknown[0] in ("estimate", "solver", "prior") else f"--option {unknown[0]}"
-        raise OptionError(f"A {cls.__name__} takes no {flag}; its options are {', '.join(known)}.")
+        near = meant_argument(unknown[0], known)
+        raise OptionError(f"A {cls.__name__} takes no {flag}; its options are {', '.join(known)}.{near}")
     return cls(*arguments, **options)
 
 

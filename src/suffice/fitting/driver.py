@@ -75,7 +75,8 @@ def measured(solution: Found[F], data: Data, problem: Problem[F], control: Contr
 
     A fit has converged only where what was measured agrees with what its solver says.
     """
-    from suffice.fitting.report import Report, confirmed
+    from suffice.fitting.confirmation import confirmed
+    from suffice.fitting.report import Report
 
     judged, outcome = problem.judge(solution.fitted), solution.outcome
     announce(note for note in judged.notes if note not in solution.notes)

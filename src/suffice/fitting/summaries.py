@@ -70,6 +70,11 @@ class SummaryData:
         """Whether the fit can be measured anew from what is kept of them."""
         return True
 
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """What a report says of the rounds in which rows were asked that stay where they are."""
+        return ()
+
     def log_likelihood(self, fitted: SummaryFitted) -> float:
         """That of a fitted value: a sum over the rows."""
         return fitted.log_likelihood(self.statistics)

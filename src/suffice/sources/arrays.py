@@ -49,7 +49,10 @@ def array_column(name: Hashable, values: object, start: int = 0) -> Column:
 
 def _from_array(name: Hashable, values: NDArray[Any], start: int) -> Column:
     if values.ndim != 1:
-        raise DataError(f"Column {name!r} has shape {values.shape}; expected one value a row, shape (rows,).")
+        raise DataError(
+            f"Column {name!r} has shape {values.shape}; expected one value for each row, shape (rows,). Give its "
+            f"columns one by one."
+        )
     if values.dtype.kind in "biuf":
         return NumberColumn(name, values, start=start)
     if values.dtype.kind in "mM":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ import numpy as np
 from suffice.array_types import Floats, Ints
 from suffice.checks import byte_count
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, MissingColumnError, OptionError, listing
+from suffice.errors import DataError, MissingColumnError, OptionError, listing, meant
 from suffice.sources.columns import Codes, Column
 from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
 from suffice.sources.kinds import check_declared
@@ -375,7 +374,8 @@ class Source(ABC):
         self.check_columns((*domain, *layout.beside))
         if layout.group is not None and layout.group == layout.order:
             raise OptionError(
-                f"group= and order= both name {layout.group!r}; one tells sequences apart, the other their steps."
+                f"group= and order= both name {layout.group!r}; one tells sequences apart, the other their "
+                "steps. Name two columns."
             )
         if layout.group is not None and layout.order is None and self.unordered:
             raise OptionError(
@@ -420,8 +420,8 @@ def missing_columns(
     names: Sequence[Hashable], known: Sequence[Hashable], where: str = "the data"
 ) -> MissingColumnError:
     """The error for columns that are not there; for a single one, with the name that comes nearest."""
-    folded = {str(other).casefold(): other for other in reversed(known)}
-    near = difflib.get_close_matches(str(names[0]).casefold(), folded, n=1, cutoff=0.6) if len(names) == 1 else []
-    meant = f" Did you mean {folded[near[0]]!r}?" if near else ""
+    near = meant(names[0], known) if len(names) == 1 else ""
     what = f"is no column {names[0]!r}" if len(names) == 1 else f"are no columns {listing(names)}"
-    return MissingColumnError(f"There {what} in {where}.{meant} Its columns are: {listing(known)}.")
+    unnamed = known == tuple(range(len(known)))
+    hint = " Name the columns of an array by columns=, in their order." if unnamed else ""
+    return MissingColumnError(f"There {what} in {where}.{near} Its columns are: {listing(known)}.{hint}")

@@ -15,7 +15,7 @@ _BY_MODULE = {
     "kernels.junction_tree_potentials": ("Potentials",),
     "kernels.label_scores": ("Packing",),
     "models.bayesian.em.expectation": ("ExpectationOfJudge", "NetworkExpectation", "row_scores"),
-    "models.bayesian.em.observed": ("_FamilyStatistics", "_LeafStatistics", "_log_ratios", "_state_weights"),
+    "models.bayesian.em.observed": ("FamilyStatistics", "_LeafStatistics", "_log_ratios", "_state_weights"),
     "models.bayesian.em.start": ("_FilledStatistics",),
     "models.bayesian.em.table_expectation": ("TablePlans",),
     "models.bayesian.nodes.linear_gaussian": ("LinearGaussianNode",),

@@ -228,7 +228,7 @@ def count_stream(
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
         counter.add(np.array(flat, dtype=np.int32), offsets)
     if read == 0:
-        raise DataError("There are no sequences: the iterator gave none.")
+        raise DataError("There are no sequences: the iterator gave none. Give at least one.")
     return counter.summary(labels)
 
 

@@ -81,14 +81,15 @@ class PartitionedSource(Source):
         self.check_columns(domain)
         self.passes += 1
         reading = self._reading(domain)
-        answer = self._answer(Packed.of((task, reading), self._pickler), reading)
+        answer: Any = self._answer(Packed.of((task, reading), self._pickler), reading)
         if isinstance(answer, Failed):
             answer.raise_here(self.unordered)
         if answer is None:
             answer = task(Batch.empty(domain))
         if progress is not None:
             progress(int(getattr(answer, "rows", 0)), None)
-        return answer
+        summed: Answer = answer
+        return summed
 
     def hold(
         self,

@@ -304,7 +304,8 @@ def open_sequences(
     for name, column in (("order", order), ("group", group)):
         if column is not None:
             raise OptionError(
-                f"{name}={column!r} names a column, but the data ({type(data).__name__}) have no column names."
+                f"{name}={column!r} names a column, but the data ({type(data).__name__}) have no column names. Give a "
+                "table, or leave it out."
             )
     values, offsets = laid_end_to_end(data, lengths)
     return Sequences(values, offsets, columns=checked_names(columns, values), variables=typed_states(data))

@@ -234,7 +234,7 @@ class _WeightedRows:
     @cached_property
     def _highest(self) -> list[int]:
         """The largest code of each discrete variable."""
-        return self.codes.max(axis=1).tolist()
+        return list(self.codes.max(axis=1).tolist())
 
     @cached_property
     def complete_codes(self) -> bool:

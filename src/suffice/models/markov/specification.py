@@ -10,11 +10,19 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.checks import byte_count
-from suffice.domain import Domain, Variable, declare
+from suffice.checks import byte_count, generator
+from suffice.domain import Domain, Variable, declare_all
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
-from suffice.errors import EstimateError, ExistenceWarning, OptionError, SizeError, listing, warn
+from suffice.errors import (
+    EstimateError,
+    ExistenceWarning,
+    OptionError,
+    SizeError,
+    listing,
+    warn,
+    without_states,
+)
 from suffice.fitting.summaries import SummaryData, SummaryFitted
 from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.hidden import hidden_variables
@@ -143,7 +151,7 @@ class Specification:
 
     @cached_property
     def _stated(self) -> dict[Hashable, Variable]:
-        return {name: declare(name, states) for name, states in (self.options["states"] or {}).items()}
+        return declare_all(self.options["states"] or {})
 
     @property
     def declared(self) -> dict[Hashable, Variable]:
@@ -162,7 +170,7 @@ class Specification:
 
     def solving_stream(self) -> np.random.Generator:
         """The random numbers of a solver's chains."""
-        return np.random.default_rng(self.options["random_state"])
+        return generator(self.options["random_state"])
 
     def judging_stream(self) -> np.random.Generator:
         """Those of a judge's: the same at each call where the option is a seed, and never those of the solver."""
@@ -295,9 +303,11 @@ class Specification:
         domain = summary.domain.merge(Domain(self.hidden.values())).select(self.nodes)
         for variable in domain.variables:
             if variable.card == 0:
-                raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
+                raise without_states(variable.name, summary.rows)
         if not summary.weight > 0:
-            raise EstimateError("There are no rows to learn from: their total weight is 0.")
+            raise EstimateError(
+                "There are no rows to learn from: their total weight is 0. Give rows with a weight above 0."
+            )
         return domain
 
 
