@@ -112,6 +112,13 @@ SGD: dict[str, Any] = {"solver": "sgd", "max_iter": 3}
 EFFECTS: dict[str, dict[str, Effect]] = {
     "BayesianNetwork": {
         "structure": ([("c", "b")], {}, network()),
+        "target": ("b", {}, network(read=lambda net: net.score(ROWS, ROWS["b"]))),
+        "objective": ("conditional", {"target": "a", "prior": 1.0}, network()),
+        "solver": (
+            "cg",
+            {"target": "a", "prior": 1.0, "objective": "conditional"},
+            network(read=lambda net: net.report_.method),
+        ),
         "states": ({"b": [1, 0]}, {}, network()),
         "nodes": ({"b": "noisy-or"}, {"states": {"a": [0, 1], "b": [0, 1]}}, network(read=lambda n: n.node("b").kind)),
         "tied": ([["b", "c"]], {"structure": {"b": ["a"], "c": ["a"]}}, network()),
@@ -140,7 +147,7 @@ EFFECTS: dict[str, dict[str, Effect]] = {
         "solver": ("lbfgs", {}, field(lambda net: net.report_.method)),
         "start": (np.full(12, 0.3), {"solver": "lbfgs"}, first_iterate(field())),
         "m_steps": (1, {"solver": "lbfgs", "max_iter": 2}, field(data=GAPPY)),
-        "n_init": (3, HIDDEN, field(lambda net: len(net.report_.warnings))),
+        "n_init": (8, {**HIDDEN, "max_iter": 2}, field(lambda net: net.report_.log_likelihood)),
         "acceleration": ("squarem", HIDDEN, field(lambda net: net.report_.method)),
         "on_inconsistent": (
             "warn",
@@ -157,7 +164,11 @@ EFFECTS: dict[str, dict[str, Effect]] = {
         "nodes": ([3, 2, 1, 0], {}, graph),
         "mean": ("zero", {}, graph),
         "prior": (RIDGE, {}, graph),
-        "solver": ("newton", {"tolerance": 1e-4}, graph),
+        "solver": (
+            "lbfgs",
+            {},
+            lambda **options: sf.GaussianGraph(SQUARE, **options).fit(REALS, columns=range(4)).report_.method,
+        ),
         "start": (np.eye(4) * 3.0, {"solver": "newton"}, first_iterate(graph)),
     },
     "MarkovChain": {
