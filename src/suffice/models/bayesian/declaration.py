@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
 from suffice.domain import Domain, declare
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator, delegated
+from suffice.fitting.estimator import SummaryEstimator, delegated, drawn
 from suffice.fitting.fit import Fit
 from suffice.fitting.sklearn_face import Offered
 from suffice.models.bayesian.fitted import NetworkFitted
@@ -27,7 +28,7 @@ from suffice.models.bayesian.target import (
     targeted_score,
     without_table,
 )
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 from suffice.table import Table
 
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.models.bayesian.size_report import SizeReport
     from suffice.models.bayesian.task import NetworkTask
+
+
+def _weighs_rows(prior: Any) -> bool:
+    """Whether a prior, or that of some node, has a weight in rows that is given beside it."""
+    some = prior.values() if isinstance(prior, Mapping) else (prior,)
+    return any(one == "bdeu" if isinstance(one, str) else isinstance(one, BayesianNetwork) for one in some)
 
 
 class BayesianNetwork(SummaryEstimator):
@@ -51,9 +58,9 @@ class BayesianNetwork(SummaryEstimator):
             graph of networkx, igraph or pyAgrum, an adjacency matrix (parents in rows), another network, or the
             path of a file that holds one; the last two also give the states that they declare. With a target also
             ``"naive-bayes"``, whose target is the parent of all other columns, or ``"gaussian-naive-bayes"``.
-        states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
-            nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
-            and missing values are read as states too, since a missing value turns whole numbers into floats.
+        states: by node a list of states, of which one that never occurs keeps its place, ``"discrete"`` for those
+            seen, or ``"real"``. Where nothing is declared, columns of floats are real, unless they are few whole
+            numbers, and all others hold states; more than 50 different integers have to be declared.
             `partial_fit`, `unlearn` and `score` read columns as they were learned.
         nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or a kind with options such
             as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of states have tables and
@@ -99,6 +106,23 @@ class BayesianNetwork(SummaryEstimator):
     0.666667
     """
 
+    _idle = (
+        Idle(
+            "equivalent_sample_size",
+            lambda given: not _weighs_rows(given["prior"]),
+            "it is the weight of prior='bdeu' and of a prior network",
+        ),
+        Idle("n_init", lambda given: not given["hidden"], "EM begins at random where nodes are hidden: none is"),
+        *(
+            Idle(
+                name,
+                lambda given: given["missing"] == "raise" and not given["hidden"],
+                "it is one of EM, which neither hidden nodes nor, with missing='raise', missing values call for",
+            )
+            for name in ("acceleration", "variance_floor", "start")
+        ),
+    )
+
     #: What a reader of files changed, such as rows that were divided by their sum.
     notes_: tuple[str, ...] = ()
 
@@ -114,15 +138,15 @@ class BayesianNetwork(SummaryEstimator):
         solver: str = "auto",
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
-        estimate: str | None = None,
-        unseen: str = "uniform",
+        estimate: Estimate | None = None,
+        unseen: UnseenRow = "uniform",
         fixed: Mapping[Any, Any] | None = None,
         hidden: Mapping[Any, Any] | None = None,
-        missing: str = "em",
+        missing: MissingValues = "em",
         start: Any = None,
         n_init: int = 1,
         random_state: Any = 0,
-        acceleration: str | None = None,
+        acceleration: Squarem | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
         memory_limit: int | str | None = None,
@@ -205,13 +229,14 @@ class BayesianNetwork(SummaryEstimator):
         return NetworkTask(self._options, self._learning, self._variables)
 
     def _learn(self, data: object, y: object, **more: object) -> Self:
-        return super()._learn(data, y, **more) if self.target is None else target_fit(self, data, y, more)
+        return super()._learn(data, y, **more) if self._options["target"] is None else target_fit(self, data, y, more)
 
     partial_fit = target_partial_fit
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
-        joins = super()._join
-        return joins(keep, data, y, **more) if self.target is None else target_fit(self, data, y, more, keep)
+        if self._options["target"] is None:
+            return super()._join(keep, data, y, **more)
+        return target_fit(self, data, y, more, keep)
 
     @property
     def fitted_(self) -> NetworkFitted:
@@ -321,7 +346,7 @@ class BayesianNetwork(SummaryEstimator):
     _role = role_of
     n_iter_ = property(steps_of)
     query_rows = delegated(NetworkFitted.query_rows)
-    sample = delegated(NetworkFitted.sample)
+    sample = drawn(NetworkFitted.sample)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""

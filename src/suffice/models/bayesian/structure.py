@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import MissingColumnError, OptionError, listing
+from suffice.errors import OptionError, listing, unknown_variable
 from suffice.fitting import outlets
 from suffice.graphs.directed import check_acyclic, parents_of
+from suffice.graphs.nodes import refuse_table
 from suffice.graphs.notation import WrittenGraph, is_written, parse_graph
 
 Parents = dict[Hashable, tuple[Hashable, ...]]
@@ -54,7 +55,7 @@ def open_structure(structure: Any, target: Hashable = None) -> Any:
 def check_node(node: Hashable, nodes: Collection[Hashable]) -> Hashable:
     """The node, if the structure has it."""
     if node not in nodes:
-        raise MissingColumnError(f"There is no node {node!r}; the nodes are {listing(nodes)}.")
+        raise unknown_variable(node, tuple(nodes))
     return node
 
 
@@ -86,6 +87,7 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
     elif isinstance(structure, bytes) or not isinstance(structure, Iterable):
         raise OptionError(f"The structure is {structure!r}; {EXPECTED}.")
     else:
+        refuse_table(structure, EXPECTED)
         parents = parents_of([_hashable(tuple(edge) if isinstance(edge, list) else edge) for edge in structure])
     for node in extra:
         parents.setdefault(node, ())
@@ -142,7 +144,7 @@ def _from_text(graph: WrittenGraph) -> Parents:
     if graph.cliques:
         raise OptionError(
             f"The structure has the line {' -- '.join(graph.cliques[0])}; a Bayesian network has arrows, 'a -> b'. "
-            "Lines make a MarkovNetwork."
+            "Write arrows, or use a MarkovNetwork."
         )
     parents: Parents = dict.fromkeys(graph.alone, ())
     return parents | parents_of(graph.arrows)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 #: A network with a target.
 Network = TypeVar("Network", bound=SummaryEstimator)
+R = TypeVar("R")
 
 
 def check_target(options: Mapping[str, Any], parents: Parents) -> None:
@@ -169,7 +170,8 @@ def target_fit(net: Network, data: Any, y: Any, more: Mapping[str, Any], keep: f
     y = one_target(y)
     more = {**more, "sample_weight": weights_of(more["sample_weight"])}
     options, columns = net.get_params(deep=False), more["columns"]
-    target, made, matrix = options["target"], net, matrix_of(data)
+    target, matrix = options["target"], matrix_of(data)
+    made: Any = net
     if isinstance(data, Summary):
         return _learned(net, data, more, keep)
     if is_form(options["structure"]) and (keep is None or net._fit is None):
@@ -202,13 +204,13 @@ def _learned(net: Network, data: Any, more: Mapping[str, Any], keep: float | Non
     return SummaryEstimator._join(net, keep, data, None, **more)
 
 
-def targeted(method: Callable[..., Any], *, asks: bool = True) -> Callable[..., Any]:
+def targeted(method: Callable[..., R], *, asks: bool = True) -> Callable[..., R]:
     """The method of a network that asks its fitted value about rows, whose target need not be named.
 
     asks: whether the method is about one node.
     """
 
-    def ask(net: Any, data: Any, *args: Any, **options: Any) -> Any:
+    def ask(net: Any, data: Any, *args: Any, **options: Any) -> R:
         target, fitted = net.target, net.fitted_
         if asks and not args and "target" not in options:
             if target is None:

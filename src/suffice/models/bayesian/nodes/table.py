@@ -246,14 +246,14 @@ class TableNode(UnitFree):
 
     def probability_of(self, cells: NDArray[Any]) -> Floats:
         """P(node | parents) of joint codes (n, p + 1)."""
-        return self._rows_of(cells[:, :-1])[np.arange(len(cells)), cells[:, -1]]
+        return np.asarray(self._rows_of(cells[:, :-1])[np.arange(len(cells)), cells[:, -1]])
 
     def _rows_of(self, configurations: NDArray[Any]) -> Floats:
         """The rows of parent configurations (n, p)."""
         if self.configurations is None:
             if not self.parents:
                 return np.broadcast_to(self.rows[0], (len(configurations), self.card))
-            return self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))]
+            return np.asarray(self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))])
         from suffice.models.bayesian.nodes.lookup import row_positions
 
         positions = row_positions(self.configurations, configurations)
@@ -386,7 +386,7 @@ class TableNode(UnitFree):
                 f"The row of {self.name!r} at {where!r} is undefined (unseen='nan'), so nothing can be drawn from it. "
                 "Fit with a prior=, or unseen='uniform'."
             )
-        return (rng.random(n)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1).astype(np.int32)
+        return np.asarray((rng.random(n)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1).astype(np.int32))
 
     # -- files -------------------------------------------------------------------------------------------------------
 
