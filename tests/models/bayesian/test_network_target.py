@@ -138,7 +138,7 @@ def test_the_bound_holds_before_the_end(steps: int) -> None:
 
 def test_separated_states_are_told() -> None:
     rows = pd.DataFrame({"y": ["u", "u", "v", "v", "v", "u"], "x": [0, 0, 1, 1, 1, 0]})
-    with pytest.warns(sf.ConvergenceWarning, match="states of the target are separated") as caught:
+    with pytest.warns(sf.SeparationWarning, match="states of the target are separated") as caught:
         net = sf.BayesianNetwork([("y", "x")], target="y", objective="conditional").fit(rows)
     assert caught[0].filename == __file__
     assert net.report_.certificate.exists is False

@@ -14,7 +14,7 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Domain
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.errors import EstimateError, OptionError, Remark, SeparationWarning, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, MatchedStatistics
@@ -36,7 +36,9 @@ MOST_CELLS = 2000
 SLOPE_UNIT = "nats per unit of the logarithm of a cell"
 #: What an estimate is called, without a prior and with one.
 ESTIMATES = {False: "maximum likelihood", True: "MAP"}
-NO_MAXIMUM = "no maximum: the states of the target are separated, and tables run to 0 and 1; give a prior"
+NO_MAXIMUM = Remark(
+    "no maximum: the states of the target are separated, and tables run to 0 and 1; give a prior", SeparationWarning
+)
 
 
 def check_conditional(learning: NodeLearning, domain: Domain) -> None:
