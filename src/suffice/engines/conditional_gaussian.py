@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.calibration import Calibration
 from suffice.engines.gaussian_components import Component, cut
 from suffice.engines.junction_tree import TreePlan, plan_tree
@@ -162,7 +163,7 @@ class MixedPosterior:
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> dict[Node, NDArray[Any]]:
         """`n` draws (n,) by node: discrete ones from their exact distribution, real ones given these."""
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         solved = self._possible(self._engine.network.order)
         codes = solved.distribution.sample(n, random_state=rng)
         drawn: dict[Node, NDArray[Any]] = {

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, Indices, RandomState
+from suffice.checks import generator
 from suffice.engines.gaussian_rows import stacked_rows
 from suffice.engines.square_root import ObservedColumns, network_mean, network_root
-from suffice.errors import DataError, EstimateError, OptionError, listing
+from suffice.errors import DataError, EstimateError, OptionError, listing, unknown_variable
 from suffice.graphs.directed import topological_order
 from suffice.kernels.patterns import label_codes
 
@@ -85,7 +86,7 @@ class GaussianJoint:
     def _places(self, names: Sequence[Hashable]) -> list[int]:
         unknown = [name for name in names if name not in self.names]
         if unknown:
-            raise OptionError(f"There is no column {listing(unknown)}; known: {listing(self.names)}.")
+            raise unknown_variable(unknown[0], self.names)
         return [self.names.index(name) for name in names]
 
     # -- other distributions
@@ -167,7 +168,7 @@ class GaussianJoint:
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Floats:
         """`n` draws (n, d)."""
-        z = np.random.default_rng(random_state).standard_normal((n, self.root.shape[1]))
+        z = generator(random_state).standard_normal((n, self.root.shape[1]))
         return np.asarray(self.mean + z @ self.root.T)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from suffice import storage
 from suffice.array_types import Floats
-from suffice.checks import number, positive, whole_number
+from suffice.checks import byte_count, generator, number, positive, whole_number
 from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError, SufficeWarning
 
 #: Seconds between two checkpoints.
@@ -62,7 +62,14 @@ class Control:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Control:
-        """By the options of a model; those that it does not have stay at their defaults."""
+        """By the options of a model, checked; those that it does not have stay at their defaults."""
+        if options.get("threads") is not None:
+            whole_number(options["threads"], "threads", otherwise=", or None for all cores")
+        if options.get("memory_limit") is not None:
+            byte_count(options["memory_limit"], "memory_limit")
+        seed = options.get("random_state")
+        if type(seed) is not int or seed < 0:  # Making a generator takes longer than a look.
+            generator(seed)
         return cls(**{name: options[name] for name in RUN_OPTIONS if name in options})
 
     def __post_init__(self) -> None:
@@ -79,7 +86,8 @@ class Control:
             folder = Path(self.checkpoint).absolute().parent
             if not folder.is_dir() or not os.access(folder, os.W_OK):
                 raise OptionError(
-                    f"The checkpoint {self.checkpoint} cannot be written: {folder} is no writable folder."
+                    f"The checkpoint {self.checkpoint} cannot be written: {folder} is no writable folder. Check the "
+                    f"path."
                 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -94,7 +94,7 @@ class CompleteProblem:
             estimate_in_words(ESTIMATES, leading),
             notes=self.data.notes if learning.options["start"] is None else (*self.data.notes, START_UNUSED),
             parameterisation=None if learning.options["prior"] is None else "in the probabilities of each row",
-            later=True,
+            later=self.data.lasting,
         )
 
     def _leading(self, fitted: NetworkFitted) -> list[Any]:
@@ -123,11 +123,16 @@ class CompleteProblem:
             log_likelihood + float(sum([node.log_prior() for node in leading])),
             certificate,
             gap,
-            matched=partial(self.matched, fitted),
+            matched=self._later_matched(fitted),
             log_evidence=float(sum(evidence)) if complete else None,
             verdict=stopped[0] if stopped else "",
-            notes=notes_on_nodes(self.learning, leading),
+            notes=(*notes_on_nodes(self.learning, leading), *self.data.rounds),
         )
+
+    def _later_matched(self, fitted: NetworkFitted) -> Callable[[], MatchedStatistics | None]:
+        """What the nodes make equal, when someone asks; at once of rows that are let go after the fit."""
+        later = partial(self.matched, fitted)
+        return later if self.data.lasting else partial(_known, later())
 
     def matched(self, fitted: NetworkFitted) -> MatchedStatistics | None:
         """Both sides of what each node makes equal."""
@@ -139,3 +144,7 @@ class CompleteProblem:
     def identity(self) -> Iterable[Any]:
         """The structure: a closed form is not gone on with."""
         return "BayesianNetwork", repr(self.learning.parents)
+
+
+def _known(matched: MatchedStatistics | None) -> MatchedStatistics | None:
+    return matched

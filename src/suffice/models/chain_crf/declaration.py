@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.choices import ChainExpectations, FieldSolver, Registered
 from suffice.errors import OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.chain_crf.decoding import ChainDecoder
@@ -69,11 +70,13 @@ class ChainCRF(ConditionalField):
     [['D', 'N']]
     """
 
+    fitted_: ChainCRFFitted
+
     def __init__(
         self,
         prior: Any = None,
         *,
-        solver: str = "auto",
+        solver: FieldSolver | Registered = "auto",
         all_possible_states: bool | None = None,
         all_possible_transitions: bool | None = None,
         boundaries: bool = False,
@@ -90,7 +93,7 @@ class ChainCRF(ConditionalField):
         batch_size: int = 1,
         average: bool = False,
         shuffle: bool = True,
-        expectations: str = "exact",
+        expectations: ChainExpectations = "exact",
         n_samples: int = 10,
         n_sweeps: int = 5,
         patience: int = 5,
@@ -144,7 +147,9 @@ class ChainCRF(ConditionalField):
         form = TokenForm(group, order, columns, features)
         if not form.reads(X):
             if self._options["memory_limit"] is not None:
-                raise OptionError("memory_limit is for tables of tokens; sequences in lists are in memory already.")
+                raise OptionError(
+                    "memory_limit is for tables of tokens; sequences in lists are in memory already. Leave it out."
+                )
             return super().fit(X, y, sample_weight, validation=validation)
         more = {"y": y, "sample_weight": sample_weight, "validation": validation, "form": form}
         return self._fitted_to(Inputs(X, more))
@@ -160,12 +165,12 @@ class ChainCRF(ConditionalField):
     def state_weights_(self) -> Floats:
         """Weights (feature, label); 0 for pairs that have none."""
         state = self.fitted_
-        return state.structure.packing.dense(state.structure.states(state.weights))
+        return np.asarray(state.structure.packing.dense(state.structure.states(state.weights)))
 
     @property
     def transition_weights_(self) -> Floats:
         """Weights (label, label), from rows to columns; 0 for pairs that have none, -inf for impossible ones."""
-        return self.fitted_.structure.transitions(self.fitted_.weights)
+        return np.asarray(self.fitted_.structure.transitions(self.fitted_.weights))
 
     @property
     def start_weights_(self) -> Floats:
@@ -180,7 +185,7 @@ class ChainCRF(ConditionalField):
     @property
     def conditioned_transition_weights_(self) -> Floats:
         """Weights (feature, label, label) of the features in `conditioned_transitions`."""
-        return self.fitted_.structure.conditioned_weights(self.fitted_.weights)
+        return np.asarray(self.fitted_.structure.conditioned_weights(self.fitted_.weights))
 
     def top_features(self, n: int = 20, *, label: Hashable = None, lowest: bool = False) -> list[StateWeight]:
         """The n largest (or lowest) state weights, of one label or of all: a table of feature, label and weight."""

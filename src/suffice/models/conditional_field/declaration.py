@@ -146,8 +146,9 @@ class ConditionalField(Estimator):
         shares, labels = self.label_shares_, self.labels_
         given = [] if shares is None else [VariableDistribution("labels given", labels, tuple(shares.tolist()))]
         note = "" if self._options["prior"] is None else _ONLY_MAP
+        drawn: Portrait = self.fitted_.portrait()
         return replace(
-            self.fitted_.portrait(),
+            drawn,
             variables=lambda: given,
             matched=self.matched_statistics,
             estimates=lambda level, node: Estimates(note=note),

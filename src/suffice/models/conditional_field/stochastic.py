@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
 from suffice.checks import choice, positive, whole_number
+from suffice.choices import ChainExpectations, choices
 from suffice.errors import ConvergenceWarning, OptionError
 from suffice.families.base import generator
 from suffice.fitting.control import Control, Outcome, State, iterate
@@ -54,7 +55,7 @@ class StochasticPlan:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        choice(self.expectations, "expectations", ("exact", "sampled", "gibbs"))
+        choice(self.expectations, "expectations", choices(ChainExpectations))
         for name, value in (("batch_size", self.batch), ("n_samples", self.samples), ("n_sweeps", self.sweeps)):
             whole_number(value, name)
         _schedule(self.step, self.decay)

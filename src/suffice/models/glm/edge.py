@@ -69,7 +69,7 @@ class EdgeRows:
 
     def room(self, beta: Floats) -> Floats:
         """How far the rows that may be on the edge are from it (e,)."""
-        return (self.sign * (self.eta(beta) - self.end))[self.sign != 0.0]
+        return np.asarray((self.sign * (self.eta(beta) - self.end))[self.sign != 0.0])
 
     def allow(self, beta: Floats) -> bool:
         """Whether a point is inside."""

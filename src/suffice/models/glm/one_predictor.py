@@ -94,7 +94,9 @@ class PredictorSearch(IteratedRegression):
         if self.begin is not None:
             given = as_numbers(self.begin, "start").ravel()
             if given.shape != (size,):
-                raise EstimateError(f"start has {len(given)} numbers for {size} coefficients, intercept first.")
+                raise EstimateError(
+                    f"start has {len(given)} numbers; expected {size}, one for each coefficient, intercept first."
+                )
             inner = self.design.internal(given)
             return inner if problem.kept is None else inner[problem.kept]
         zero = np.zeros(problem.size)

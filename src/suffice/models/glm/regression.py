@@ -12,9 +12,10 @@ import numpy as np
 
 from suffice.array_types import Flags, Floats
 from suffice.errors import SufficeError
+from suffice.fitting.confirmation import allowed
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.fitting.report import Certificate, allowed
+from suffice.fitting.report import Certificate
 from suffice.models.glm.certificate import (
     FAR,
     CertificateBasis,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Self, Unpack
 
+from numpy.typing import NDArray
+
 from suffice.array_types import Floats
+from suffice.choices import EdgeWeights, Expectations, FieldSolver, GraphMethod, Registered
 from suffice.errors import OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.conditional_field.declaration import ConditionalField
@@ -75,15 +78,17 @@ class GraphCRF(ConditionalField):
     [[1, 1, 0, 1], [0, 0, 0, 0]]
     """
 
+    fitted_: GraphCRFFitted
+
     def __init__(
         self,
         prior: Any = None,
         *,
-        edge_weights: Any = "full",
+        edge_weights: EdgeWeights | NDArray[Any] | Callable[..., Any] = "full",
         templates: Mapping[str, Any] | None = None,
         labels: Any = None,
-        solver: str = "auto",
-        inference: str = "auto",
+        solver: FieldSolver | Registered = "auto",
+        inference: GraphMethod | Registered = "auto",
         max_cells: int = 2**19,
         max_iter: int = 1000,
         tolerance: float = 1e-5,
@@ -92,7 +97,7 @@ class GraphCRF(ConditionalField):
         batch_size: int = 1,
         average: bool = False,
         shuffle: bool = True,
-        expectations: str = "auto",
+        expectations: Expectations = "auto",
         n_samples: int = 10,
         n_sweeps: int = 10,
         patience: int = 5,
@@ -144,7 +149,9 @@ class GraphCRF(ConditionalField):
         form = NodeForm(group, node, neighbours, columns)
         if not form.reads(X):
             if self._options["memory_limit"] is not None:
-                raise OptionError("memory_limit is for tables of nodes; graphs in lists are in memory already.")
+                raise OptionError(
+                    "memory_limit is for tables of nodes; graphs in lists are in memory already. Leave it out."
+                )
             return super().fit(X, y, sample_weight, validation=validation)
         if validation is not None:
             raise OptionError("validation is for lists of GraphExample; a table of nodes is fitted without.")

@@ -265,7 +265,7 @@ class LinearGaussianNode(Regressions):
     def point_masses(self, columns: Columns, n: int) -> NDArray[np.bool_]:
         """Where the variance given the parents is 0 (n,)."""
         rows = self.positions(self.parent_codes(columns, n))
-        return np.append(self.variance, self.default_variance)[rows] == 0
+        return np.asarray(np.append(self.variance, self.default_variance)[rows] == 0)
 
     def held(self, least: float) -> LinearGaussianNode:
         """The node with variances of `least` or more; a variance that shrinks to 0 is an error where `least` is 0."""

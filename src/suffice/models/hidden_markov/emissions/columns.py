@@ -58,7 +58,9 @@ class ColumnsEmission(Emission):
 
     def _check_width(self, columns: Sequence[NDArray[Any]]) -> None:
         if len(columns) != len(self.parts):
-            raise DataError(f"Steps hold {len(columns)} observations; the distributions describe {len(self.parts)}.")
+            raise DataError(
+                f"Steps hold {len(columns)} observations; expected {len(self.parts)}, one for each distribution."
+            )
 
     def in_closed_form(self, data: Data) -> bool:
         """All parts."""

@@ -112,7 +112,10 @@ class FamilyEmission(Emission):
             (column,) = columns
             return in_range(as_reals(column, self.title), self.title, counts=self._counts)
         if len(columns) != len(self.unit):
-            raise DataError(f"Steps hold {len(columns)} observations; the distributions describe {len(self.unit)}.")
+            raise DataError(
+                f"Steps hold {len(columns)} observations; expected {len(self.unit)}, one for each column of the "
+                f"distributions."
+            )
         return read_proportions(columns, self._family.known.get("columns"))
 
     @property

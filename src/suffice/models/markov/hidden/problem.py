@@ -32,9 +32,8 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate, Report
 from suffice.models.em.counts import TreeCounts
 from suffice.models.em.held_rows import HeldRows, refuse_unkept
-from suffice.models.em.information import ObservedInformation, score_differences
+from suffice.models.em.information import NOT_COMPUTED, ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
-from suffice.models.em.reports import NOT_COMPUTED
 from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import ObservedRows, read_rows
 from suffice.models.markov.certificate import feature_variances, gap_fields
@@ -322,9 +321,6 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
                 warnings.warn(note, SufficeWarning, stacklevel=2)
             notes = (*notes, *symmetric)
         notes = (*notes, *runs.notes)
-        if len(runs.scores) > 1:
-            each = ", ".join(f"{score:.6f}" for score in runs.scores)
-            notes = (*notes, f"objectives of {len(runs.scores)} runs: {each}")
         empty = [name for name in self.spec.observed if name not in self.rows.seen]
         if empty:
             notes = (*notes, f"the columns {listing(empty)} hold no value at all and are treated as hidden")
