@@ -60,7 +60,7 @@ def awaited(graph: Any) -> Any:
     # Parameters may be large, and nobody can do anything about it.
     with dask().config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         future = client.compute(graph, retries=RETRIES)
-    watch, done = Watch(client), threading.Event()
+    watch, done = ClusterWatch(client), threading.Event()
     # Not by `result(timeout=)`: its errors would keep the future, and all that it needs on the workers, until Python
     # collects cycles.
     future.add_done_callback(lambda _: done.set())
@@ -84,7 +84,7 @@ def within_a_task() -> bool:
         return False
 
 
-class Watch:
+class ClusterWatch:
     """Whether a cluster still works, by a look at it every few seconds."""
 
     def __init__(self, client: Any) -> None:
