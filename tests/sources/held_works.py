@@ -50,7 +50,7 @@ class Gram:
 
     def evaluate(self, prepared: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         mean = 1 / (1 + np.exp(-(prepared @ parameters)))
-        return prepared.T @ (prepared * (mean * (1 - mean))[:, None])
+        return np.asarray(prepared.T @ (prepared * (mean * (1 - mean))[:, None]))
 
 
 def gram_of(data: pd.DataFrame, parameters: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ def gram_of(data: pd.DataFrame, parameters: np.ndarray) -> np.ndarray:
     dummies = [pd.get_dummies(data[name], dtype=float).iloc[:, 1:] for name in ("s", "t")]
     design = np.column_stack([np.ones(len(data)), data[["x", "y"]], *dummies])
     mean = 1 / (1 + np.exp(-(design @ parameters)))
-    return design.T @ np.diag(mean * (1 - mean)) @ design
+    return np.asarray(design.T @ np.diag(mean * (1 - mean)) @ design)
 
 
 @dataclass(frozen=True)

@@ -221,8 +221,9 @@ def test_whole_numbers_are_told_on_the_workers(client: Any) -> None:
     rows = 600
     data = pd.DataFrame({"u": [0.0, 1.0, np.nan] * (rows // 3), "v": [1.0, 0.5, np.nan] * (rows // 3), "w": 1.0})
     source = open_source(dd.from_pandas(data, npartitions=4))
-    domain = source.infer_integers(source.infer(), ["u", "v", "w"])
-    assert [domain[name].kind for name in "uvw"] == ["discrete", "real", "real"]
+    domain, few = source.decide_kinds(source.infer(), dict.fromkeys("uvw", ""))
+    assert few == ("u", "w")
+    assert [domain[name].kind for name in "uvw"] == ["discrete", "real", "discrete"]
     assert source.settle(domain).domain["u"].states == (0, 1)
     assert (source.passes, pulled(source)) == (2, 0)
 

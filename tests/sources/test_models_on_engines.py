@@ -112,6 +112,23 @@ CASES: dict[str, Case] = {
         ["a", "b", "c"],
         {},
     ),
+    "GLM nodes": Case(
+        lambda: sf.BayesianNetwork(
+            [("x", "success"), ("a", "success"), ("x", "positive")],
+            nodes={"success": sf.GLM("binomial"), "positive": sf.GLM("gamma", link="log")},
+        ),
+        lambda model: [model.node(name).parameters() for name in ("success", "positive")],
+        ["x", "a", "success", "positive"],
+        {},
+    ),
+    "EM beside a GLM node": Case(
+        lambda: sf.BayesianNetwork(
+            [("x", "success"), ("a", "gaps"), ("gaps", "c")], nodes={"success": sf.GLM("binomial")}
+        ),
+        lambda model: [model.node("success").parameters(), model.table("gaps").values],
+        ["x", "success", "a", "gaps", "c"],
+        {},
+    ),
     "Markov chain": Case(
         sf.MarkovChain,
         lambda model: [model.transitions_.values],

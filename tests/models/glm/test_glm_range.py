@@ -59,7 +59,7 @@ def problem(seed: int) -> tuple[str, str, Floats, Floats] | None:
     return family, link, X, y
 
 
-def fitted(family: str, link: str, X: Floats, y: Floats) -> Any:
+def fitted(family: str, link: Any, X: Floats, y: Floats) -> Any:
     law: Any = sf.NegativeBinomial(size=SIZE) if family == "negative_binomial" else family
     return sf.GLM(law, link=link).fit(X, y)
 
@@ -170,7 +170,7 @@ def test_a_node_names_what_is_on_the_edge() -> None:
 
 
 @pytest.mark.parametrize("family", ["poisson", "negative_binomial", "gamma"])
-def test_responses_and_offsets_beyond_all_floats_are_refused_in_a_sentence(family: str) -> None:
+def test_responses_and_offsets_beyond_all_floats_are_refused_in_a_sentence(family: Any) -> None:
     rows = np.array([[1.0], [2.0], [3.0], [4.0]])
     with pytest.raises(sf.EstimateError, match="too large for double precision"):
         sf.GLM(family).fit(rows, [1e300, 1.0, 2.0, 3.0])
@@ -195,3 +195,18 @@ def test_many_counts_have_the_digits_of_each_alone(family: Family) -> None:
         ):
             np.testing.assert_array_equal(together, alone)
     assert np.isnan(family.deviance(np.full(2_000, np.nan), mean)).all()
+
+
+@pytest.mark.parametrize(
+    ("family", "y", "mean", "dispersion", "expected"),
+    [  # The densities in 60 digits.
+        (FAMILIES["gamma"], 2.0, 2.0, 2.0**-46, 14.330299439114123),
+        (NegativeBinomialFamily(1e12), 3.0, 2.5, 1.0, -1.5428872736069648),
+        (NegativeBinomialFamily(1e7), 1e9, 1.00001e9, 1.0, -13.588626761369707),
+        (FAMILIES["poisson"], 1e15, 1.00000001e15, 1.0, -18.238326730326682),
+    ],
+)
+def test_densities_of_rows_keep_their_digits_beside_large_shapes_and_counts(
+    family: Family, y: float, mean: float, dispersion: float, expected: float
+) -> None:
+    np.testing.assert_allclose(family.log_prob(np.array([y]), np.array([mean]), dispersion), expected, rtol=1e-14)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.errors import ConvergenceWarning, EstimateError, OptionError, OptionWarning, Remark, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.summaries import SummaryData
 from suffice.models.bayesian.fitted import NetworkFitted
@@ -28,7 +28,9 @@ CLOSED = "closed form: each row of each table by itself"
 #: Of networks without tables.
 CLOSED_REAL = "closed form: least squares of each node by itself"
 #: What a report says where `start` was given to no purpose.
-START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
+START_UNUSED = Remark(
+    "start= was not used: nothing is hidden or missing, so the estimate has a closed form", OptionWarning
+)
 
 
 def prepare(learning: NodeLearning, domain: Domain, weight: float) -> tuple[dict[Hashable, Any], dict[Hashable, Any]]:
@@ -87,14 +89,15 @@ class CompleteProblem:
         fitted = NetworkFitted(nodes, tuple(learning.hidden), learning.leading)
         leading = self._leading(fitted)
         newton = [node.name for node in leading if node.method]
+        stops = [Remark(f"{n.name!r} has not converged: {n.stopped}", ConvergenceWarning) for n in leading if n.stopped]
         tables = not leading or any(node.kind == TableNode.kind for node in leading)
         return Found(
             fitted,
             (CLOSED if tables else CLOSED_REAL) + (f"; Newton for {listing(newton)}" if newton else ""),
             estimate_in_words(ESTIMATES, leading),
-            notes=self.data.notes if learning.options["start"] is None else (*self.data.notes, START_UNUSED),
+            notes=(*self.data.notes, *(() if learning.options["start"] is None else (START_UNUSED,)), *stops),
             parameterisation=None if learning.options["prior"] is None else "in the probabilities of each row",
-            later=True,
+            later=self.data.lasting,
         )
 
     def _leading(self, fitted: NetworkFitted) -> list[Any]:
@@ -123,11 +126,16 @@ class CompleteProblem:
             log_likelihood + float(sum([node.log_prior() for node in leading])),
             certificate,
             gap,
-            matched=partial(self.matched, fitted),
+            matched=self._later_matched(fitted),
             log_evidence=float(sum(evidence)) if complete else None,
             verdict=stopped[0] if stopped else "",
-            notes=notes_on_nodes(self.learning, leading),
+            notes=(*notes_on_nodes(self.learning, leading), *self.data.rounds),
         )
+
+    def _later_matched(self, fitted: NetworkFitted) -> Callable[[], MatchedStatistics | None]:
+        """What the nodes make equal, when someone asks; at once of rows that are let go after the fit."""
+        later = partial(self.matched, fitted)
+        return later if self.data.lasting else partial(_known, later())
 
     def matched(self, fitted: NetworkFitted) -> MatchedStatistics | None:
         """Both sides of what each node makes equal."""
@@ -139,3 +147,7 @@ class CompleteProblem:
     def identity(self) -> Iterable[Any]:
         """The structure: a closed form is not gone on with."""
         return "BayesianNetwork", repr(self.learning.parents)
+
+
+def _known(matched: MatchedStatistics | None) -> MatchedStatistics | None:
+    return matched

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from suffice.domain import Domain, Variable
-from suffice.errors import OptionError, listing
+from suffice.errors import MissingValueError, OptionError, listing, without_states
 from suffice.fitting.contract import Inputs, Problem, Purpose
 from suffice.fitting.summaries import SummaryData, SummaryTask, read_columns, rows_bar
 from suffice.models.bayesian.complete import CompleteProblem
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import MOST_SQUARES, NodeLearning, check_range, refuse_huge
-from suffice.models.em.held_rows import HeldData, hold_rows, refuse_unkept, score_rows
+from suffice.models.bayesian.target import check_labels
+from suffice.models.em.held_rows import HeldData, HeldRows, hold_rows, refuse_unkept, score_rows
 from suffice.models.em.rows import batch_of, has_missing, read_rows
 from suffice.models.evidence import known_columns
 from suffice.sources.tally import summarize_complete, summarize_source
-from suffice.statistics import Patterns, Summary
+from suffice.statistics import CompleteRows, Counts, Moments, Patterns, Summary
 
 if TYPE_CHECKING:
     from suffice.sources.base import Source
@@ -48,29 +49,37 @@ class NetworkTask(SummaryTask[NetworkFitted]):
                 f"sample_weight names {weight!r}, which is a node of the network; expected one weight a row, or "
                 "a column that holds weights and is no node."
             )
+        if purpose == "join" and earlier is not None:
+            refuse_unkept(earlier.statistics)
         by_rows = purpose != "fit" and earlier is not None and has_missing(earlier.statistics)
         return SummaryTask.read(replace(self, by_rows=by_rows), given, known, purpose)
 
     def read_source(self, source: Source, known: NetworkFitted | None, purpose: Purpose) -> SummaryData:
-        """One pass over an open source where all rows show all nodes.
+        """One pass over an open source where all rows show all nodes and sums say all that nodes learn from.
 
-        Where they do not, their distinct rows by another pass; rows that are not in memory stay where they are.
+        Else their distinct rows by another pass; rows that are not in memory stay where they are.
         """
-        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose), self.declaring)
         unread = [name for name in self.learning.hidden if name in source.columns]
         if unread:
             notes = (*notes, f"{listing(unread)} is hidden: the column of that name is not read")
         asked = self.asked(domain, known, purpose)
+        staying = not (source.residence == "memory" or source.one_pass or purpose == "join")
+        refused = self.options["missing"] == "raise"
         with rows_bar(bool(self.options["progress"])) as advance:
             settled = None
-            if asked != (Patterns(domain.names),):
-                if self.options["missing"] == "raise":
+            if staying and any(isinstance(question, CompleteRows) for question in asked):
+                settled = source.settle(domain, progress=advance)
+                if refused and settled.missing:
+                    summarize_source(source, domain, _counted(domain))  # Names column and row in its error.
+            elif asked != (Patterns(domain.names),):
+                if refused:
                     return SummaryData(summarize_source(source, domain, asked, progress=advance), source.passes, notes)
                 met = summarize_complete(source, domain, asked, progress=advance)
                 if met.summary is not None:
                     return SummaryData(met.summary, max(source.passes, 1), notes)
                 settled = replace(met.settled, domain=domain.merge(met.settled.domain))
-            if source.residence == "memory" or source.one_pass or purpose == "join":
+            if not staying:
                 rows = summarize_source(source, domain, (Patterns(domain.names),), progress=advance)
                 return SummaryData(rows, max(source.passes, 1), notes)
             if purpose == "compare" and known is not None:
@@ -84,7 +93,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
             limits = {"memory_limit": self.options["memory_limit"], "threads": self.options["threads"]}
             held = hold_rows(source, settled, whole, progress=advance, **limits)
         if isinstance(held, Summary):
-            return SummaryData(held, max(source.passes, 1), notes)
+            return SummaryData(self.complete(held), max(source.passes, 1), notes)
         return HeldData.of(held, settled, max(source.passes, 1), notes)
 
     def kept(self, data: SummaryData) -> SummaryData:
@@ -114,6 +123,9 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         if purpose == "compare" and known is not None:
             return {v.name: replace(v, origin="declared") for v in known_columns(known.observed_domain, columns)}
         required = required_columns(self.learning, self.variables)
+        target = self.options["target"]
+        if target is not None and required.get(target) is None:
+            required = {**required, target: Variable(target, "discrete")}
         if purpose == "fit" or known is None:
             return required
         return {n: Variable(n, known.variable(n).kind) if v is None else v for n, v in required.items()}
@@ -125,7 +137,10 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         """
         if self.by_rows or len(domain) < len(self.learning.parents):
             return (Patterns(domain.names),)
-        return self.learning.statistics(domain)
+        asked = self.learning.statistics(domain)
+        if purpose == "compare" or not self.learning.for_target:
+            return asked
+        return (*asked, self.learning.around_target())
 
     def check(self, summary: Summary, known: NetworkFitted | None, purpose: Purpose) -> Summary:
         """The summary of rows to be compared, laid out as the nodes are.
@@ -145,18 +160,40 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         domain = summary.domain.merge(Domain(self.learning.hidden.values()))
         for variable in domain.variables if 0 in domain.cards else ():
             if variable.kind == "discrete" and variable.card == 0:
-                raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
+                raise without_states(variable.name, summary.rows)
         if isinstance(data, HeldData) and data.held is not None:
             refuse_huge(name for name, square in data.held.squares.items() if not square < MOST_SQUARES)
+            if not self.learning.hidden and data.held.show(self.learning.parents):
+                return CompleteProblem(self.learning, data, self._held_statistics(data.held, domain), domain)
         else:
             refuse_unkept(summary)
         check_range(summary)
+        if self.options["target"] is not None and domain[self.options["target"]].kind == "discrete":
+            check_labels(domain[self.options["target"]])
+        if self.learning.for_target:
+            from suffice.models.bayesian.conditional import ConditionalProblem, check_conditional
+
+            check_conditional(self.learning, domain)
+            if has_missing(summary):
+                raise MissingValueError(
+                    "The rows have missing values, and objective='conditional' needs complete ones. Leave those rows "
+                    "out or fill them, or use objective='joint', which learns from them by EM."
+                )
+            return ConditionalProblem(self.learning, data, summary, domain)
         if has_missing(summary):
             # EM and its engines load when values are missing.
             from suffice.models.bayesian.em.problem import NetworkEMProblem
 
             return NetworkEMProblem(self.learning, data, domain)
         return CompleteProblem(self.learning, data, summary, domain)
+
+    def _held_statistics(self, rows: HeldRows, domain: Domain) -> Summary:
+        """The statistics of a closed form, of rows that stay where they are and show all nodes."""
+        from suffice.models.bayesian.em.observed import complete_summary
+
+        families = [(self.learning.learner(n, domain), self.learning.family(n, domain)) for n in self.learning.parents]
+        questioned = [q for learner, family in families if learner.asks_rows for q in learner.statistics(family)]
+        return complete_summary(rows, domain, self.learning.statistics(domain), questioned)
 
     def complete(self, summary: Summary) -> Summary:
         """The statistics of a closed form, where a summary holds distinct rows that show all nodes; else the summary.
@@ -173,6 +210,12 @@ class NetworkTask(SummaryTask[NetworkFitted]):
 
         counted = tally(batch_of(rows, rows.columns), learning.statistics(summary.domain), "available")
         return Summary(counted.domain, counted.answers, summary.rows, summary.weight)
+
+
+def _counted(domain: Domain) -> tuple[Statistic, ...]:
+    """Questions that need a value of every column in every row."""
+    numbers = domain.numbers
+    return tuple(Moments((name,)) if name in numbers else Counts((name,)) for name in domain.names)
 
 
 def required_columns(learning: NodeLearning, variables: Mapping[Hashable, Variable]) -> dict[Hashable, Variable | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -88,22 +88,21 @@ class HeldRows:
         return cls(names, rows.domain, HeldHere(KeepRows(names, rows.domain), [(rows,)]))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is known without the rows."""
-        known = {"overview": self.overview, "units": self.units} if self.held is not None else vars(self)
-        return {**{entry.name: getattr(self, entry.name) for entry in fields(self)}, **known, "held": None}
+        """What is known without the rows: what was asked before."""
+        return {**vars(self), "held": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As they were."""
         vars(self).update(state)
 
-    def ask(self, question: Question, parameters: Any = None) -> Any:
-        """The sum of what all shards answer: one round."""
+    def ask(self, question: Question, parameters: Any = None, shards: Sequence[int] | None = None) -> Any:
+        """The sum of what all shards answer, or those with these numbers: one round."""
         if self.held is None:
             raise EstimateError(
                 "The rows of this fit have stayed where they were and are not held any more, so nothing can be asked "
                 "of them. Fit again; what a fit from such data says about its rows is said in its report."
             )
-        return self.held.sum((question, parameters))
+        return self.held.sum((question, parameters), shards=shards)
 
     @property
     def local(self) -> ObservedRows | None:
@@ -197,6 +196,11 @@ class HeldData(SummaryData):
         """Nothing is kept of rows that were elsewhere."""
         return False
 
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """Those of the rows."""
+        return () if self.held is None else self.held.notes
+
     def close(self) -> None:
         """Let the rows go."""
         if self.held is not None:
@@ -256,9 +260,9 @@ def refuse_unkept(summary: Summary) -> None:
     """An error where the rows of a summary have stayed where they were."""
     if not rows_are_kept(summary):
         raise OptionError(
-            f"The {summary.rows:,} rows that were learned have missing values or hidden variables and stayed where "
-            "they were: nothing is kept of them that rows could join or leave, or that could be measured anew. Fit "
-            "all rows at once."
+            f"The {summary.rows:,} rows that were learned have missing values, hidden variables or GLM nodes and "
+            "stayed where they were: nothing is kept of them that rows could join or leave, or that could be measured "
+            "anew. Fit all rows at once."
         )
 
 

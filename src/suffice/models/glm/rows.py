@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Variable
-from suffice.errors import DataError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing, meant
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
@@ -106,7 +106,7 @@ def read_response(family: ResponseFamily, states: tuple[Hashable, ...] | None, y
     """The response of rows in memory; states: its labels, where they are known."""
     kind = family.response
     if trials is not None and kind != "shares":
-        raise OptionError("trials= belongs to the binomial family.")
+        raise OptionError("trials= belongs to the binomial family. Leave it out.")
     if kind == "shares":
         return responses.read_shares(y, trials, states)
     if kind == "labels":
@@ -146,18 +146,19 @@ def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
     if options.family.response != "labels" or data.reference is not None:
         return data
     assert data.classes is not None
-    reference = _reference(options, data.classes)
-    codes, block = _codes_of(len(data.classes), reference), data.blocks.block
+    reference = reference_of(options, data.classes)
+    codes, block = codes_of(len(data.classes), reference), data.blocks.block
     blocks = RegressionRows.of(replace(block, y=codes[block.y.astype(np.intp)]))
     return replace(data, blocks=blocks, reference=reference)
 
 
-def _reference(options: FitOptions, classes: tuple[Hashable, ...]) -> int:
+def reference_of(options: FitOptions, classes: tuple[Hashable, ...]) -> int:
+    """The number of the label without coefficients: the last unless said."""
     wanted = options.given["reference"]
     return Variable.discrete("y", classes).index(classes[-1] if wanted is None else wanted)
 
 
-def _codes_of(classes: int, reference: int) -> Floats:
+def codes_of(classes: int, reference: int) -> Floats:
     """The code of each label, where that of the reference is the last."""
     order = [code for code in range(classes) if code != reference] + [reference]
     return np.argsort(order).astype(np.float64)
@@ -198,7 +199,8 @@ def _joined(
     if y is None:
         raise DataError("There is no response: give y=, an array or the name of a column.")
     if isinstance(y, str):
-        raise DataError(f"y is {y!r}, which is no column of the data; give its values or the name of a column.")
+        near = "" if source is None else meant(y, source.columns)
+        raise DataError(f"y is {y!r}, which is no column of the data; give its values or the name of a column.{near}")
     trials = side_column(given["trials"], source, table.rows, "trials")
     response = read_response(options.family, options.states, y, trials)
     if len(response.y) != table.rows:
@@ -244,7 +246,7 @@ def _from_stream(
         given = given if label_name is None else replace(given, more={**given.more, "y": label_name})
     roles = Roles.of(source, given, () if terms is None else terms.responses)
     if roles.trials is not None and options.family.response != "shares":
-        raise OptionError("trials= belongs to the binomial family.")
+        raise OptionError("trials= belongs to the binomial family. Leave it out.")
     most = {"shares": 2, "vectors": len(roles.y)}.get(options.family.response, 1)
     if len(roles.y) > most:
         raise DataError(
@@ -263,8 +265,8 @@ def _from_stream(
         classes = (0, 1)
     order = None
     if options.family.response == "labels" and classes is not None:
-        reference = _reference(options, classes)
-        order = _codes_of(len(classes), reference)
+        reference = reference_of(options, classes)
+        order = codes_of(len(classes), reference)
     parts = (design, options.family, options.link.name, roles, label, order)
     work = RegressionWork(*parts) if terms is None else FormulaWork(*parts, terms=terms)
     rows, figures = hold_rows(source, work, states, options.given["memory_limit"])

@@ -7,17 +7,17 @@ without parents can stand in its place.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from suffice.answers import PatternTable
 from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import NodeLearner
+from suffice.models.bayesian.nodes.glm_rows import HeldFamilyRows
 from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussianLearner
 from suffice.models.bayesian.nodes.table import MOST_CELLS, TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
@@ -101,31 +101,39 @@ def _check_size(family: Domain, learner: NodeLearner, hidden: Sequence[Hashable]
 
 
 def family_summary(rows: HeldRows, family: Domain, learner: NodeLearner) -> Summary:
-    """What a learner asks about a family that all rows show: counts, moments, or its distinct rows."""
-    summary: Summary = rows.ask(_FamilyStatistics(family, learner.statistics(family)))
-    return summary
+    """What a learner asks about a family that all rows show: counts, moments, or its rows."""
+    asked = learner.statistics(family)
+    return complete_summary(rows, family, asked, asked if learner.asks_rows else ())
+
+
+def complete_summary(
+    rows: HeldRows, domain: Domain, asked: Sequence[Statistic], questioned: Collection[Statistic]
+) -> Summary:
+    """The statistics of columns that all rows show; `questioned` are those whose rows may stay where they are."""
+    whole = [q for q in asked if isinstance(q, CompleteRows) and q in questioned and rows.local is None]
+    summed = tuple(q for q in asked if q not in whole)
+    answers: dict[Statistic, Any] = {q: HeldFamilyRows(rows, (q.variables,)) for q in whole}
+    if summed:
+        answers |= rows.ask(FamilyStatistics(domain, summed)).answers
+    return Summary(domain, {q: answers[q] for q in asked}, rows.count, rows.weight)
 
 
 @dataclass(frozen=True)
-class _FamilyStatistics:
-    """The answers to what is asked of a family, from the rows that show it."""
+class FamilyStatistics:
+    """The answers to what is asked of some columns, from the rows that show them."""
 
-    family: Domain
+    domain: Domain
     asked: tuple[Statistic, ...]
 
     def __call__(self, rows: ObservedRows, _: None) -> Summary:
-        family = self.family
-        if not any(isinstance(question, CompleteRows) for question in self.asked):
-            return tally(batch_of(replace(rows, domain=family), rows.columns), self.asked, "available")
-        table = np.stack([np.asarray(rows.columns[name], dtype=np.float64) for name in family.names], axis=1)
-        answer = PatternTable.of(table, rows.weights)
-        return Summary(rows.domain, {CompleteRows(family.names): answer}, len(rows.weights), float(rows.weights.sum()))
+        """Of some rows."""
+        return tally(batch_of(replace(rows, domain=self.domain), rows.columns), self.asked, "available")
 
 
 def difference(rows: HeldRows, nodes: Mapping[Hashable, Any], others: Mapping[Hashable, Any]) -> float:
     """What the log-likelihood and the log priors of nodes have more than the log-likelihood of their placeholders."""
     logs = rows.ask(_log_ratios, {name: (nodes[name], others[name]) for name in others}).parts
-    return sum(logs) + float(sum(nodes[name].log_prior() for name in others))
+    return float(sum(logs)) + float(sum(nodes[name].log_prior() for name in others))
 
 
 def _log_ratios(rows: ObservedRows, pairs: Mapping[Hashable, tuple[Any, Any]]) -> Answers:
@@ -188,7 +196,7 @@ class _LeafStatistics:
             shows = ~missing(rows.columns[family.names[-1]])
             some = replace(rows, columns={n: rows.columns[n][shows] for n in family.names}, weights=rows.weights[shows])
             gone = [missing(some.columns[name]) for name in family.names]
-            parts += [int(np.logical_or.reduce(gone).sum()), _FamilyStatistics(family, asked)(some, None)]
+            parts += [int(np.logical_or.reduce(gone).sum()), FamilyStatistics(family, asked)(some, None)]
         return Answers(tuple(parts))
 
 

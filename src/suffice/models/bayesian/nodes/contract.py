@@ -337,6 +337,11 @@ class NodeLearner(ABC):
         """Itself; of a group of tied nodes, the learner of one of them."""
         return self
 
+    @property
+    def asks_rows(self) -> bool:
+        """Whether it puts questions to the rows of its family, so that they may stay where they are."""
+        return False
+
     def needs_rows(self, domain: Domain) -> bool:
         """Whether the node cannot be learned from expected statistics, but from rows that show its whole family."""
         return False

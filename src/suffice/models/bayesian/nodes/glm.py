@@ -20,7 +20,7 @@ from suffice.domain import MOST_AXES, Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.fitting.report import Report
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, UnitFree
-from suffice.models.bayesian.nodes.glm_rows import places_of, rows_of, table_of
+from suffice.models.bayesian.nodes.glm_rows import ask_rows, places_of, table_of
 from suffice.models.bayesian.nodes.regressions import fresh_name
 from suffice.records import checked
 from suffice.statistics import Summary
@@ -256,8 +256,7 @@ class GLMNode(UnitFree):
 
     def log_likelihood(self, summary: Summary) -> float:
         """Sum over rows of log P(node | parents), -inf where an impossible event occurs."""
-        columns, weights = rows_of(self.domain, summary)
-        return float(weights @ self.log_prob(columns, len(weights)))
+        return float(ask_rows(self.domain, summary, _log_likelihood, self.bare()))
 
     def gap(self, summary: Summary) -> float:
         """Largest slope of the objective, in units of each coefficient's information, a row; of the dispersion too."""
@@ -292,6 +291,10 @@ class GLMNode(UnitFree):
         from suffice.models.bayesian.nodes.glm_slopes import slopes_of
 
         return slopes_of(self, summary).slope
+
+    def bare(self) -> GLMNode:
+        """The node without the report of its fit, as it travels to rows."""
+        return replace(self, report=None, observed=None)
 
     def without_prior(self) -> GLMNode:
         """The same coefficients without a prior."""
@@ -431,6 +434,10 @@ class GLMNode(UnitFree):
         node = checked(cls(**options, model=plain["model"], learned=learned, report=report))
         check_fits(node)
         return node
+
+
+def _log_likelihood(columns: Columns, weights: Floats, node: GLMNode) -> float:
+    return float(weights @ node.log_prob(columns, len(weights)))
 
 
 def n_shapes(model: Any) -> int:

@@ -14,11 +14,13 @@ from suffice.errors import DataError, EstimateError, OptionError, SufficeError, 
 from suffice.fitting.report import Certificate, Report
 from suffice.models.bayesian.nodes.contract import Columns, NodeLearner
 from suffice.models.bayesian.nodes.glm import GLMNode
-from suffice.models.bayesian.nodes.glm_rows import design_of, places_of, question_of, rows_of, table_of
+from suffice.models.bayesian.nodes.glm_rows import ask_rows, design_of, places_of, question_of, state_weights
+from suffice.sources.reduction import Answers
 from suffice.statistics import Statistic, Summary
 
 if TYPE_CHECKING:
     from suffice.models.glm.design import Design
+    from suffice.models.glm.family import Family
     from suffice.models.glm.fitted import GLMFitted
 
 
@@ -47,6 +49,11 @@ class GLMLearner(NodeLearner):
     def _said(self) -> tuple[str, str, bool]:
         return storage.dumps(self.model.to_dict()["options"]), self.unseen, self.in_steps
 
+    @property
+    def asks_rows(self) -> bool:
+        """Rows may stay where they are."""
+        return True
+
     def needs_rows(self, domain: Domain) -> bool:
         """Whether the node is learned from whole rows, which EM has only where all rows show the family."""
         return any(variable.kind != "discrete" for variable in domain.variables)
@@ -68,20 +75,24 @@ class GLMLearner(NodeLearner):
         """The fitted node."""
         from suffice.engines.workers import with_one_blas_thread
         from suffice.fitting.driver import solve
-        from suffice.models.glm.held_rows import RegressionRows
-        from suffice.models.glm.rows import RegressionData, with_reference
+        from suffice.models.bayesian.nodes.glm_blocks import FamilyBlock, regression_rows
+        from suffice.models.glm.rows import RegressionData, codes_of, reference_of
 
-        name = domain.names[-1]
-        columns, weights = rows_of(domain, summary)
-        if not weights.sum() > 0:
+        name, task = domain.names[-1], self.model._task()
+        classes = self._classes(domain)
+        family = None if classes is not None else task.options.one_family
+        weight, live, *seen = ask_rows(domain, summary, _Opening(domain, family)).parts
+        if not weight > 0:
             raise EstimateError(f"There are no rows to learn the GLM node {name!r} from: the data have no weight.")
-        response, classes = self._response(domain, columns)
-        design = design_of(domain, self.model._options["fit_intercept"], columns, weights)
-        table, _ = table_of(domain.names[:-1], places_of(domain, design), columns, len(weights))
-        rows = RegressionRows.of(design.block(table, response, weights).chosen(np.flatnonzero(weights)))
-        task = self.model._task()
-        data = RegressionData(design, rows, float(weights.sum()), classes, rows=summary.rows)
-        data = with_reference(data, task.options)
+        discrete = [parent.name for parent in domain.variables[:-1] if parent.kind == "discrete"]
+        constant = self.model._options["fit_intercept"]
+        design = design_of(domain, constant, dict(zip(discrete, seen, strict=True)))
+        reference, order = None, None
+        if classes is not None and task.options.family.response == "labels":
+            reference = reference_of(task.options, classes)
+            order = codes_of(len(classes), reference)
+        rows = regression_rows(summary, FamilyBlock(domain, design, order), live)
+        data = RegressionData(design, rows, weight, classes, rows=summary.rows, reference=reference)
         try:
             fit = with_one_blas_thread(lambda: solve(task.problem(data, None), data, self.model._control()))
         except SufficeError as error:
@@ -95,7 +106,7 @@ class GLMLearner(NodeLearner):
             learned,
             dispersion=self._dispersion(learned),
             unseen="nan" if self.unseen == "nan" and self.model._options["prior"] is None else "uniform",
-            size=float(weights.sum()),
+            size=weight,
             estimate="mle" if self.model._options["prior"] is None else "map",
             notes=self._notes(domain, design, report),
             directions=_directions(domain, report.certificate),
@@ -103,21 +114,13 @@ class GLMLearner(NodeLearner):
             report=report,
         )
 
-    def _response(self, domain: Domain, columns: Columns) -> tuple[Floats, tuple[Any, ...] | None]:
-        """Codes or numbers of the node (n,), and its states."""
+    def _classes(self, domain: Domain) -> tuple[Any, ...] | None:
+        """The states of the node; None where it holds numbers."""
         variable = domain.variables[-1]
-        values = np.asarray(columns[variable.name], dtype=np.float64)
-        if variable.kind == "discrete":
-            check_states(self.model, domain)
-            return values, tuple(variable.states)
-        family = self.model._task().options.one_family
-        wrong = ~family.allowed(values)
-        if wrong.any():
-            raise DataError(
-                f"Column {variable.name!r} holds {float(values[wrong][0])!r}; the {family.name} family of its node "
-                f"takes {family.support}. Correct the value, leave its row out, or choose another family."
-            )
-        return values, None
+        if variable.kind != "discrete":
+            return None
+        check_states(self.model, domain)
+        return tuple(variable.states)
 
     def _dispersion(self, learned: GLMFitted) -> float:
         """That of the largest likelihood; a conjugate prior and a known number bring their own."""
@@ -143,6 +146,31 @@ class GLMLearner(NodeLearner):
         if not report.converged:
             notes.append(f"The coefficients of {name!r} did not come to rest: {report.stop_reason}.")
         return tuple(notes)
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """Of the rows of a node: their weight, how many have any, and the weight of each state of its discrete parents.
+
+    A number that the distribution of the node does not take is an error.
+    """
+
+    domain: Domain
+    family: Family | None
+
+    def __call__(self, columns: Columns, weights: Floats, _: None) -> Answers:
+        if self.family is not None:
+            self._check(np.asarray(columns[self.domain.names[-1]], dtype=np.float64), self.family)
+        seen = state_weights(self.domain, columns, weights).values()
+        return Answers((float(weights.sum()), int(np.count_nonzero(weights)), *seen))
+
+    def _check(self, values: Floats, family: Family) -> None:
+        wrong = ~family.allowed(values)
+        if wrong.any():
+            raise DataError(
+                f"Column {self.domain.names[-1]!r} holds {float(values[wrong][0])!r}; the {family.name} family of its "
+                f"node takes {family.support}. Correct the value, leave its row out, or choose another family."
+            )
 
 
 def check_states(model: Any, domain: Domain) -> None:

@@ -6,8 +6,8 @@ that occurs, so that parameters grow linearly with the parents.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +16,62 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.models.bayesian.nodes.contract import Columns
+from suffice.models.em.held_rows import HeldRows
+from suffice.models.em.rows import ObservedRows
+from suffice.sources.reduction import add_answers
 from suffice.statistics import CompleteRows, Counts, Statistic, Summary
 
 if TYPE_CHECKING:
     from suffice.models.glm.design import Design, DesignRows
+
+
+#: A question to the rows of a family: their columns, their weights and parameters give an answer that adds up.
+FamilyQuestion = Callable[[Columns, Floats, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldFamilyRows:
+    """The rows of a family that stay where they are, in the place of the answer to `CompleteRows`.
+
+    `families` has their columns; of tied nodes those of each member, whose rows are rows of one family by position.
+    """
+
+    rows: HeldRows
+    families: tuple[tuple[Hashable, ...], ...]
+
+    def __add__(self, other: HeldFamilyRows) -> HeldFamilyRows:
+        """The rows of both families, as those of the first."""
+        return replace(self, families=self.families + other.families)
+
+    def ask(
+        self, names: Sequence[Hashable], question: FamilyQuestion, parameters: Any, shards: Sequence[int] | None = None
+    ) -> Any:
+        """The sum of what the rows answer under the names of a family: one round."""
+        return self.rows.ask(_OfFamilies(tuple(names), self.families, question), parameters, shards)
+
+
+@dataclass(frozen=True)
+class _OfFamilies:
+    """A question to the rows of some families, put to all rows of a shard."""
+
+    names: tuple[Hashable, ...]
+    families: tuple[tuple[Hashable, ...], ...]
+    question: FamilyQuestion
+
+    def __call__(self, rows: ObservedRows, parameters: Any) -> Any:
+        return add_answers(self.question(self._columns(rows, f), rows.weights, parameters) for f in self.families)
+
+    def _columns(self, rows: ObservedRows, family: tuple[Hashable, ...]) -> dict[Hashable, NDArray[Any]]:
+        columns = {name: rows.columns[own] for name, own in zip(self.names, family, strict=True)}
+        return {name: v.astype(np.int32) if v.dtype.kind == "i" else v for name, v in columns.items()}
+
+
+def ask_rows(domain: Domain, summary: Summary, question: FamilyQuestion, parameters: Any = None) -> Any:
+    """What the rows of a family answer, wherever they are."""
+    answer = summary[question_of(domain)]
+    if isinstance(answer, HeldFamilyRows):
+        return answer.ask(domain.names, question, parameters)
+    return question(*rows_of(domain, summary), parameters)
 
 
 def question_of(domain: Domain) -> Statistic:
@@ -40,8 +92,14 @@ def rows_of(domain: Domain, summary: Summary) -> tuple[dict[Hashable, NDArray[An
     return columns, np.asarray(weights, dtype=np.float64)
 
 
-def design_of(domain: Domain, constant: bool, columns: Columns | None = None, weights: Any = None) -> Design:
-    """The design of a family, with the states that occur in some rows; without rows, with all states."""
+def state_weights(domain: Domain, columns: Columns, weights: Floats) -> dict[Hashable, Floats]:
+    """The weight (card,) of each state of the discrete parents."""
+    discrete = [parent for parent in domain.variables[:-1] if parent.kind == "discrete"]
+    return {v.name: np.bincount(columns[v.name], weights, v.card).astype(np.float64) for v in discrete}
+
+
+def design_of(domain: Domain, constant: bool, seen_weights: Mapping[Hashable, Floats] | None = None) -> Design:
+    """The design of a family, with the states that have weight; with all states where no weights are given."""
     from suffice.models.glm.design import Design, Factor
 
     columns_of_design: list[Any] = []
@@ -50,9 +108,7 @@ def design_of(domain: Domain, constant: bool, columns: Columns | None = None, we
         if parent.kind != "discrete":
             columns_of_design.append(parent.name)
             continue
-        counts = np.ones(parent.card)
-        if columns is not None:
-            counts = np.bincount(columns[parent.name], weights, parent.card).astype(np.float64)
+        counts = np.ones(parent.card) if seen_weights is None else seen_weights[parent.name]
         seen = np.flatnonzero(counts > 0)
         variable = replace(parent, states=tuple(parent.states[code] for code in seen.tolist()))
         columns_of_design.append(Factor(variable, counts[seen] / counts.sum(), full))

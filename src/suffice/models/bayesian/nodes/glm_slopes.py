@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.array_types import Floats
 from suffice.fitting.report import in_standard_errors
 from suffice.models.bayesian.nodes.contract import Columns
-from suffice.models.bayesian.nodes.glm_rows import rows_of, table_of
+from suffice.models.bayesian.nodes.glm_rows import ask_rows, table_of
+from suffice.sources.reduction import Answers
 from suffice.statistics import Summary
 
 if TYPE_CHECKING:
@@ -83,23 +84,36 @@ def _labels(node: GLMNode, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 def slopes_of(node: GLMNode, summary: Summary) -> Slopes:
     """The slope of log-likelihood and prior in every coefficient."""
-    columns, weights = rows_of(node.domain, summary)
+    slope, diagonal, weight = ask_rows(node.domain, summary, _slope_sums, node.bare()).parts
+    slope, diagonal = slope / node.dispersion, diagonal / node.dispersion
+    if node.model._options["prior"] is not None:
+        slope, diagonal = _with_prior(node, slope, diagonal)
+    return Slopes(slope, diagonal, weight)
+
+
+def _slope_sums(columns: Columns, weights: Floats, node: GLMNode) -> Answers:
+    """Slope and diagonal of the information (k, m) at a dispersion of 1, and the weight of the rows."""
     slope, diagonal = np.zeros_like(node.learned.beta), np.zeros_like(node.learned.beta)
     for part in _parts(node, columns, weights):
         slope += part.design.T @ (part.weights[:, None] * part.score)
         own = np.diagonal(part.information, axis1=1, axis2=2)
         diagonal += (part.design**2).T @ (part.weights[:, None] * own)
-    slope, diagonal = slope / node.dispersion, diagonal / node.dispersion
-    if node.model._options["prior"] is not None:
-        slope, diagonal = _with_prior(node, slope, diagonal)
-    return Slopes(slope, diagonal, float(weights.sum()))
+    return Answers((slope, diagonal, float(weights.sum())))
 
 
 def sides_of(node: GLMNode, summary: Summary) -> tuple[Floats, Floats, Floats | None]:
     """Both sides (k, m) of the score equations, a row, and what a prior adds; see `suffice.models.glm.matched`."""
-    from suffice.models.glm.matched import prior_pull, sides_of_numbers
+    from suffice.models.glm.matched import prior_pull
 
-    columns, weights = rows_of(node.domain, summary)
+    sides, total = ask_rows(node.domain, summary, _side_sums, node.bare()).parts
+    pull = prior_pull(node.model._task().options, node.learned, sides[0] - sides[1])
+    return sides[0] / total, sides[1] / total, None if pull is None else pull / total
+
+
+def _side_sums(columns: Columns, weights: Floats, node: GLMNode) -> Answers:
+    """Both sides (2, k, m) of the score equations, and the weight of the rows."""
+    from suffice.models.glm.matched import sides_of_numbers
+
     eta, y = node._eta(columns, len(weights)), np.asarray(columns[node.name], dtype=np.float64)
     if node.learned.family == "multinomial":
         classes = [code for code in range(node.variable.card) if code != node.learned.reference]
@@ -114,9 +128,7 @@ def sides_of(node: GLMNode, summary: Summary) -> tuple[Floats, Floats, Floats | 
         some = slice(start, start + ROWS)
         design = (node.learned.design.matrix(table.part(some)) * weights[some, None]).T
         sides += design @ seen[some], design @ expected[some]
-    total = float(weights.sum())
-    pull = prior_pull(node.model._task().options, node.learned, sides[0] - sides[1])
-    return sides[0] / total, sides[1] / total, None if pull is None else pull / total
+    return Answers((sides, float(weights.sum())))
 
 
 def _with_prior(node: GLMNode, slope: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
@@ -180,15 +192,23 @@ def _slope_of_shape(node: GLMNode, summary: Summary) -> tuple[float, float]:
     free = node.learned.free_dispersion and options.known_dispersion is None
     if not (free and node.learned.posterior is None) and not options.free_size:
         return 0.0, 1.0
-    columns, weights = rows_of(node.domain, summary)
+    family = node.learned.row_distribution().family
+    total, first, second = ask_rows(node.domain, summary, _shape_sums, node.bare()).parts
+    if isinstance(family, NegativeBinomialFamily):
+        slope, information = family.size * first, -(family.size**2 * second + family.size * first)
+        return slope, information if information > 0 else total
+    return 0.5 * total * (family.ml_dispersion(Totals(total, first, 0.0, 0.0)) / node.dispersion - 1.0), 0.5 * total
+
+
+def _shape_sums(columns: Columns, weights: Floats, node: GLMNode) -> Answers:
+    """The weight of the rows, and first and second derivative in the size; of other families the deviance, and 0."""
+    from suffice.models.glm.families import NegativeBinomialFamily
+
     mean, y = node.mean(columns, len(weights)), np.asarray(columns[node.name])
     family, total = node.learned.row_distribution().family, float(weights.sum())
     if isinstance(family, NegativeBinomialFamily):
-        first, second = (float(weights @ part) for part in family.size_slopes(y, mean))
-        slope, information = family.size * first, -(family.size**2 * second + family.size * first)
-        return slope, information if information > 0 else total
-    sums = Totals(total, float(weights @ family.deviance(y, mean)), 0.0, 0.0)
-    return 0.5 * total * (family.ml_dispersion(sums) / node.dispersion - 1.0), 0.5 * total
+        return Answers((total, *(float(weights @ part) for part in family.size_slopes(y, mean))))
+    return Answers((total, float(weights @ family.deviance(y, mean)), 0.0))
 
 
 def loss_bound(node: GLMNode, summary: Summary) -> float | None:
@@ -203,14 +223,9 @@ def loss_bound(node: GLMNode, summary: Summary) -> float | None:
         return None
     if node.model._options["prior"] is not None:
         return None
-    columns, weights = rows_of(node.domain, summary)
+    bare = node.bare()
+    slope, information = ask_rows(node.domain, summary, _curvature_sums, bare).parts
     k, m = learned.beta.shape
-    slope, information = np.zeros((m, k)), np.zeros((m, k, m, k))
-    for part in _parts(node, columns, weights):
-        slope += (part.weights[:, None] * part.score).T @ part.design
-        for a, b in np.ndindex(m, m):
-            share = part.weights * part.information[:, a, b]
-            information[a, :, b, :] += (part.design * share[:, None]).T @ part.design
     try:
         inverse = np.linalg.inv(np.linalg.cholesky(information.reshape(m * k, m * k)))
     except np.linalg.LinAlgError:
@@ -218,9 +233,9 @@ def loss_bound(node: GLMNode, summary: Summary) -> float | None:
     inverse = inverse.T @ inverse
     square = float(slope.ravel() @ inverse @ slope.ravel())
     if learned.family == "gaussian":
-        return _left_of_squares(node, columns, weights, square)
-    parts = [part.design for part in _parts(node, columns, weights)]
-    reach = _largest_reach(parts, inverse.reshape(m, k, m, k)) * np.sqrt(square)
+        return _left_of_squares(node, summary, square)
+    largest = ask_rows(node.domain, summary, _largest_reach, (bare, inverse.reshape(m, k, m, k))).value
+    reach = float(np.sqrt(largest)) * np.sqrt(square)
     if not reach < 1.0:
         return None
     # (r + (1 - r) log(1 - r)) / r^2 = 1/2 + r/6 + r^2/12 + ..., at most 1/2 + r/2.
@@ -228,16 +243,37 @@ def loss_bound(node: GLMNode, summary: Summary) -> float | None:
     return float(share * square)
 
 
-def _left_of_squares(node: GLMNode, columns: Columns, weights: Floats, square: float) -> float | None:
+def _curvature_sums(columns: Columns, weights: Floats, node: GLMNode) -> Answers:
+    """The slope (m, k) and the information (m, k, m, k) at a dispersion of 1."""
+    k, m = node.learned.beta.shape
+    slope, information = np.zeros((m, k)), np.zeros((m, k, m, k))
+    for part in _parts(node, columns, weights):
+        slope += (part.weights[:, None] * part.score).T @ part.design
+        for a, b in np.ndindex(m, m):
+            share = part.weights * part.information[:, a, b]
+            information[a, :, b, :] += (part.design * share[:, None]).T @ part.design
+    return Answers((slope, information))
+
+
+def _left_of_squares(node: GLMNode, summary: Summary, square: float) -> float | None:
     """Least squares, with the variance at its best on both sides: n/2 log(S / (S - g' (X'X)^-1 g))."""
     if node.model._task().options.known_dispersion is not None:
         return 0.5 * square / node.dispersion
+    left, weight = ask_rows(node.domain, summary, _square_sums, node.bare()).parts
+    return float(-0.5 * weight * np.log1p(-square / left)) if 0 <= square < left else None
+
+
+def _square_sums(columns: Columns, weights: Floats, node: GLMNode) -> Answers:
+    """The sum of the squares of the residuals, and the weight of the rows."""
     left = float(weights @ (columns[node.name] - node.mean(columns, len(weights))) ** 2)
-    return float(-0.5 * weights.sum() * np.log1p(-square / left)) if 0 <= square < left else None
+    return Answers((left, float(weights.sum())))
 
 
-def _largest_reach(designs: list[Floats], inverse: Floats) -> float:
-    """The largest sqrt(v' H^-1 v) of a row, v the change of a linear predictor, or of the difference of two."""
+def _largest_reach(columns: Columns, weights: Floats, asked: tuple[GLMNode, Floats]) -> Any:
+    """The largest v' H^-1 v of a row, v the change of a linear predictor, or of the difference of two."""
+    from suffice.models.glm.problem import Largest
+
+    node, inverse = asked
     m = len(inverse)
     pairs = [inverse[a, :, a, :] for a in range(m)]
     pairs += [
@@ -245,5 +281,6 @@ def _largest_reach(designs: list[Floats], inverse: Floats) -> float:
         for a in range(m)
         for b in range(a)
     ]
+    designs = (part.design for part in _parts(node, columns, weights))
     squares = [float(np.einsum("ni,ij,nj->n", x, one, x).max(initial=0.0)) for x in designs for one in pairs]
-    return float(np.sqrt(max(squares, default=0.0)))
+    return Largest(max(squares, default=0.0))
