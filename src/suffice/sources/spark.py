@@ -141,10 +141,12 @@ class SparkHeld(HeldElsewhere[Prepared]):
     def __init__(self, work: Work[Prepared], packed: Packed, frame: Any, reading: Reading) -> None:
         """Prepare them."""
         super().__init__(work, packed.by, reading)
-        level = require("pyspark", extra="spark", purpose="Reading a Spark DataFrame").StorageLevel.MEMORY_AND_DISK
-        self._shards = frame.mapInArrow(lambda batches: prepare_partition(batches, packed), SHARDS).persist(level)
-        with interruptible(self._shards):
-            counts = self._shards.select("partition", "rows", "failed").collect()
+        spark = require("pyspark", extra="spark", purpose="Reading a Spark DataFrame")
+        prepared = frame.mapInArrow(lambda batches: prepare_partition(batches, packed), SHARDS)
+        connect = type(frame).__module__.startswith("pyspark.sql.connect")
+        kept = ShardFrame if connect else ShardRows
+        self._shards: ShardFrame | ShardRows = kept(prepared, spark.StorageLevel.MEMORY_AND_DISK)
+        counts = self._shards.counts()
         rows: dict[int, Any] = dict.fromkeys(sorted({partition for partition, _, _ in counts}), 0)
         for partition, size, _ in counts:
             rows[partition] += size
@@ -155,12 +157,79 @@ class SparkHeld(HeldElsewhere[Prepared]):
         asked: dict[int, list[int]] = {}
         for number, partition in enumerate(partitions):
             asked.setdefault(partition, []).append(number)
-        answers = self._shards.mapInArrow(lambda batches: answer_shards(batches, question, asked), ANSWERS)
-        return collected(with_few_answers(answers, len(partitions), question.by), question.by)
+        return self._shards.answers(question, asked, len(partitions))
 
     def close(self) -> None:
         """Let Spark forget them."""
-        self._shards.unpersist()
+        self._shards.close()
+
+
+class ShardRows:
+    """Prepared partitions as rows of Python.
+
+    A round of them is one stage that reads bytes as they lie there. A round of a persisted frame would be planned anew,
+    and its bytes copied to Arrow: it took three times as long, whatever was asked.
+    """
+
+    def __init__(self, prepared: Any, level: Any) -> None:
+        """Keep them at a level of storage."""
+        self._session = prepared.sparkSession
+        self._rows = prepared.rdd.map(tuple).persist(level)
+
+    def counts(self) -> list[tuple[int, int, Any]]:
+        """Partition, rows, and error of each piece."""
+        return self._collected(self._rows.map(lambda row: (row[0], row[2], row[4])))
+
+    def answers(self, question: Packed, asked: Mapping[int, Sequence[int]], many: int) -> list[Packed]:
+        """The answers in their order; neighbours are added by executors where there are many."""
+        answers = self._rows.map(lambda row: (row[0], row[3])).mapPartitions(
+            lambda pieces: shard_answers(pieces, question, asked)
+        )
+        while many > FEW_ANSWERS:
+            many = -(-many // BRANCHES)
+            blocks = answers.map(lambda pair: (pair[0] // BRANCHES, pair)).groupByKey(many)
+            answers = blocks.map(lambda block: (block[0], block_sum(block[1], question.by)))
+        return [Packed(bytes(answer), question.by) for _, answer in sorted(self._collected(answers))]
+
+    def _collected(self, rows: Any) -> list[Any]:
+        """The rows here; an error or Ctrl-C ends what Spark was asked."""
+        context, tag = self._session.sparkContext, f"suffice-{uuid4().hex}"
+        context.addJobTag(tag)
+        try:
+            collected: list[Any] = rows.collect()
+        except BaseException:
+            context.cancelJobsWithTag(tag)
+            raise
+        finally:
+            context.removeJobTag(tag)
+        return collected
+
+    def close(self) -> None:
+        """Let Spark forget them."""
+        self._rows.unpersist()
+
+
+class ShardFrame:
+    """Prepared partitions as a frame, which is what a session of Spark Connect has."""
+
+    def __init__(self, prepared: Any, level: Any) -> None:
+        """Keep them at a level of storage."""
+        self._frame = prepared.persist(level)
+
+    def counts(self) -> list[tuple[int, int, Any]]:
+        """Partition, rows, and error of each piece."""
+        with interruptible(self._frame):
+            counts: list[tuple[int, int, Any]] = self._frame.select("partition", "rows", "failed").collect()
+        return counts
+
+    def answers(self, question: Packed, asked: Mapping[int, Sequence[int]], many: int) -> list[Packed]:
+        """The answers in their order; neighbours are added by executors where there are many."""
+        answers = self._frame.mapInArrow(lambda batches: answer_shards(batches, question, asked), ANSWERS)
+        return collected(with_few_answers(answers, many, question.by), question.by)
+
+    def close(self) -> None:
+        """Let Spark forget them."""
+        self._frame.unpersist()
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -278,26 +347,41 @@ def prepare_partition(batches: Iterable[pa.RecordBatch], packed: Packed) -> Iter
         yield _batch(SHARDS, [(number, piece, answer[1], answer[0], None)])
 
 
+def shard_answers(
+    pieces: Iterable[tuple[int, Any]], question: Packed, asked: Mapping[int, Sequence[int]]
+) -> Iterator[tuple[int, bytes]]:
+    """What the shards of this task answer, by their pieces in a row; `asked` has the numbers of the answers."""
+    for partition, some in groupby(pieces, key=lambda piece: piece[0]):
+        if partition in asked:
+            prepared = (pickle.loads(data) for _, data in some)
+            answer = Packed.of(answer_pieces(prepared, question, partition), question.by).data
+            yield from ((number, answer) for number in asked[partition])
+
+
+def block_sum(answers: Iterable[tuple[int, Any]], by: str) -> bytes:
+    """The sum of the answers of a block, in the order of their numbers."""
+    ordered = sorted(answers, key=lambda answer: answer[0])
+    return Packed.of(add_those_with_rows(pickle.loads(answer) for _, answer in ordered), by).data
+
+
 def answer_shards(
     batches: Iterable[pa.RecordBatch], question: Packed, asked: Mapping[int, Sequence[int]]
 ) -> Iterator[pa.RecordBatch]:
-    """What the shards of this task answer; `asked` has the numbers of the answers by partition."""
-    for partition, rows in groupby(_rows(batches, "partition", "prepared"), key=lambda row: row[0].as_py()):
-        if partition in asked:
-            pieces = (pickle.loads(prepared.as_buffer()) for _, prepared in rows)
-            answer = Packed.of(answer_pieces(pieces, question, partition), question.by).data
-            yield _batch(ANSWERS, [(number, answer) for number in asked[partition]])
+    """What the shards of this task answer, as Arrow brings them."""
+    pieces = ((part.as_py(), data.as_buffer()) for part, data in _rows(batches, "partition", "prepared"))
+    for answer in shard_answers(pieces, question, asked):
+        yield _batch(ANSWERS, [answer])
 
 
 def add_neighbours(batches: Iterable[pa.RecordBatch], by: str) -> Iterator[pa.RecordBatch]:
     """The sums of the blocks of answers that this task has."""
     rows = [
-        (block.as_py(), number.as_py(), answer) for block, number, answer in _rows(batches, "block", "number", "answer")
+        (block.as_py(), (number.as_py(), answer.as_buffer()))
+        for block, number, answer in _rows(batches, "block", "number", "answer")
     ]
-    rows.sort(key=lambda row: row[:2])
+    rows.sort(key=lambda row: (row[0], row[1][0]))
     for block, some in groupby(rows, key=lambda row: row[0]):
-        total = add_those_with_rows(pickle.loads(answer.as_buffer()) for _, _, answer in some)
-        yield _batch(ANSWERS, [(block, Packed.of(total, by).data)])
+        yield _batch(ANSWERS, [(block, block_sum((answer for _, answer in some), by))])
 
 
 def _rows(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, MissingValueError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing
 from suffice.models.chain_crf.decoding import ChainDecoder
 from suffice.models.chain_crf.features import FeatureSpace
 from suffice.models.chain_crf.structure import ChainStructure, check_lengths
@@ -111,10 +111,6 @@ class TokenTable:
         self.source.check_columns([label])
         variable = Variable(label, "discrete") if labels is None else Variable.discrete(label, labels)
         settled = self.settled(variable, space)
-        if settled.missing.get(label):
-            raise MissingValueError(
-                f"Column {label!r} lacks {settled.missing[label]:,} of {settled.rows:,} labels; every step needs one."
-            )
         if not settled.rows:
             raise DataError("The table has no rows; expected at least one sequence.")
         work, space = self.features(settled, label, space)

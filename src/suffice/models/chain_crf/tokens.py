@@ -23,6 +23,7 @@ from suffice.models.chain_crf.rounds import ChainShard, FeatureSequences, Labell
 from suffice.models.chain_crf.structure import SeenLabels
 from suffice.models.conditional_field.labels import LARGEST, too_large
 from suffice.models.conditional_field.shards import PartOfVector
+from suffice.models.conditional_field.tables import codes_in_column
 from suffice.sources.base import Batch
 from suffice.sources.reduction import Answers
 from suffice.sources.sequences import Sequences
@@ -210,10 +211,9 @@ class TokenFeatures:
 def _finite_column(values: Floats, name: Hashable, batch: Batch) -> Floats:
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
-        row = int(wrong[0]) if batch.numbers is None else int(batch.numbers[wrong[0]])
         raise MissingValueError(
-            f"Column {name!r} is {values[wrong[0]]} (row {row}); expected a finite number. Fill it in, or leave the "
-            "column out by columns=."
+            f"Column {name!r} is {values[wrong[0]]} (row {batch.number(int(wrong[0]))}); expected a finite number. "
+            "Fill it in, or leave the column out by columns=."
         )
     if len(values):
         _finite(float(np.abs(values).max()), name)
@@ -241,7 +241,7 @@ class TokenWork(LabelledChainWork):
         """The design, the codes of labels and the weights of the sequences of a batch."""
         assert batch.offsets is not None
         matrix, own = compact(self.features.design(batch))
-        codes = batch.codes[batch.discrete.index(self.label)].astype(np.int32)
+        codes = codes_in_column(batch, self.label, "step").astype(np.int32)
         examples: FeatureSequences = Sequences(matrix, batch.offsets)
         weights = np.ones(len(examples)) if batch.weights is None else _weights(batch.weights, examples.offsets)
         if weights.all():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from suffice.errors import OptionError, listing
+from suffice.errors import MissingValueError, OptionError, listing
+from suffice.sources.base import Batch
 from suffice.sources.sequences import is_table
 
 
@@ -27,6 +29,19 @@ def reads_table(X: object, columns: Mapping[str, Any], needed: Sequence[str]) ->
             f"{listing(named)} name columns of a table; X is a {type(X).__name__}. Leave it out, or give a table."
         )
     return table
+
+
+def codes_in_column(batch: Batch, label: Hashable, unit: str) -> NDArray[Any]:
+    """The codes of a column of labels (rows,), of which none may be missing; unit: what has a label, in words."""
+    codes = batch.codes[batch.discrete.index(label)]
+    missing = codes == batch.domain[label].card
+    if missing.any():
+        row = batch.number(int(np.argmax(missing)))
+        raise MissingValueError(
+            f"Column {label!r} has a missing value (row {row}); every {unit} needs a label. Fill it in, or leave the "
+            f"{unit} out."
+        )
+    return codes
 
 
 def free_names(wanted: Iterable[Any], taken: Iterable[Any]) -> tuple[str, ...]:

@@ -106,13 +106,13 @@ class Family(ResponseFamily):
         """Whether each y lies in the support."""
         return np.isfinite(y)
 
-    def check(self, y: Floats, start: int = 0) -> None:
-        """Raise at the first y outside the support."""
+    def check(self, y: Floats, start: int = 0, what: str = "The response") -> None:
+        """Raise at the first y outside the support; start: the number of the first row; what: y, in words."""
         good = self.allowed(y)
         if not good.all():
             row = int(np.argmin(good))
             raise DataError(
-                f"The response holds {float(y[row])!r} (row {start + row}); the {self.name} family takes "
+                f"{what} holds {float(y[row])!r} (row {start + row}); the {self.name} family takes "
                 f"{self.support}. Correct the value, leave its row out, or choose another family."
             )
 

@@ -72,11 +72,6 @@ def factor_codes(column: Column, declared: Variable | None) -> tuple[Variable, N
     return settled, codes
 
 
-def read_numbers(y: Any) -> Response:
-    """A response of numbers."""
-    return Response(numbers(as_column(y)))
-
-
 def as_column(y: Any, name: Hashable = "y") -> Column:
     """A single column from anything that has one value a row; a table (n, 1) counts."""
     if isinstance(y, Column):
@@ -118,13 +113,13 @@ def read_shares(y: Any, trials: Any, states: tuple[Hashable, ...] | None) -> Res
     return Response(codes.astype(np.float64), None, variable.states)
 
 
-def check_truth(values: Floats, start: int = 0) -> None:
-    """Raise at the first number of a binomial response that is neither 0 nor 1."""
+def check_truth(values: Floats, what: str, start: int = 0) -> None:
+    """Raise at the first number of a binomial response that is neither 0 nor 1; what: the response, in words."""
     good = np.isin(values, (0.0, 1.0))
     if not good.all():
         row = int(np.argmin(good))
         raise DataError(
-            f"The response holds {float(values[row])!r} (row {start + row}); expected 0 and 1. Declare other labels "
+            f"{what} holds {float(values[row])!r} (row {start + row}); expected 0 and 1. Declare other labels "
             "with family=Bernoulli(states=(failure, success)), or give successes and failures as two columns, or "
             "successes with trials=."
         )

@@ -116,9 +116,10 @@ def read_response(family: ResponseFamily, states: tuple[Hashable, ...] | None, y
     if kind == "vectors":
         return responses.read_vectors(y)
     assert isinstance(family, Family)
-    read = responses.read_numbers(y)
-    family.check(read.y)
-    values, base = family.encoded(read.y)
+    column = responses.as_column(y)
+    numbers = responses.numbers(column)
+    family.check(numbers, what=f"The response {column.name!r}")
+    values, base = family.encoded(numbers)
     return Response(values, base=base)
 
 

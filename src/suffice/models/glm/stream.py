@@ -157,10 +157,10 @@ class RegressionWork(BlockWork):
         if self.family.response == "vectors":
             return np.column_stack(columns), None
         if self.family.response == "shares":
-            responses.check_truth(columns[0], batch.start)
+            responses.check_truth(columns[0], f"Column {self.roles.y[0]!r}", batch.start)
             return columns[0], None
         assert isinstance(self.family, Family)
-        self.family.check(columns[0], batch.start)
+        self.family.check(columns[0], batch.start, f"Column {self.roles.y[0]!r}")
         return self.family.encoded(columns[0])
 
     def _shares(self, batch: Batch) -> tuple[Floats, Floats, Floats]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Variable
-from suffice.errors import DataError, MissingValueError, OptionError
-from suffice.models.conditional_field.tables import free_names, reads_table
+from suffice.errors import DataError, OptionError
+from suffice.models.conditional_field.tables import codes_in_column, free_names, reads_table
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.graphs import EDGES, NODES, Graphs, read_graphs
@@ -87,7 +87,7 @@ class NodeWork(GraphWork):
     def prepare(self, batch: Batch) -> GraphShard:
         """The graphs, the codes of labels and the weights of a batch."""
         graphs = self.reading.graphs(batch)
-        codes = batch.codes[batch.discrete.index(self.label)].astype(np.int64)
+        codes = codes_in_column(batch, self.label, "node").astype(np.int64)
         first = graphs.offsets[:-1]
         weights = np.ones(len(graphs)) if batch.weights is None else batch.weights[first]
         if batch.weights is not None and (np.repeat(weights, np.diff(graphs.offsets)) != batch.weights).any():
@@ -142,10 +142,6 @@ class NodeTable:
         reading = self.reading(label)
         variable = Variable(label, "discrete") if labels is None else Variable.discrete(label, labels)
         settled = self.settled(reading, variable)
-        if settled.missing.get(label):
-            raise MissingValueError(
-                f"Column {label!r} lacks {settled.missing[label]:,} of {settled.rows:,} labels; every node needs one."
-            )
         held: Held[Any] = self.source.hold(
             NodeWork(reading, label),
             settled,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from suffice.domain import Variable, sort_states, state_key
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.emissions.reals import naming_rows
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.learning import counted
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
@@ -44,7 +45,8 @@ class ChainWork:
     def prepare(self, batch: Batch) -> ChainExpectation:
         """The sequences of a shard."""
         assert batch.offsets is not None
-        values = self.emission.read([column_of(batch, name) for name in self.columns])
+        with naming_rows(batch.number):
+            values = self.emission.read([column_of(batch, name) for name in self.columns])
         labels = None
         if self.label is not None:
             labels = translated(Variable.discrete("state", self.states), column_of(batch, self.label))

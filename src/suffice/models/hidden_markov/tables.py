@@ -14,6 +14,7 @@ from suffice.errors import DataError, listing
 from suffice.models.hidden_markov.build import column_variables, emission_of, settings_of, survey_columns
 from suffice.models.hidden_markov.decoding import StateDecoder
 from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.emissions.reals import naming_rows
 from suffice.models.hidden_markov.emissions.registry import EmissionOptions
 from suffice.models.hidden_markov.emissions.surveys import Survey
 from suffice.models.hidden_markov.expectation import ChainExpectation
@@ -46,7 +47,8 @@ def survey_steps(batch: Batch, *, distribution: Any, settings: EmissionOptions, 
     """What the rows of a batch say."""
     settings = replace(settings, variables=tuple(batch.domain[name] for name in names))
     columns = [column_of(batch, name) for name in names]
-    return SurveyedSteps(survey(batch), survey_columns(distribution, settings, columns, names))
+    with naming_rows(batch.number):
+        return SurveyedSteps(survey(batch), survey_columns(distribution, settings, columns, names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +162,8 @@ class DecodedRows:
     def __call__(self, batch: Batch) -> dict[Hashable, Any]:
         """Of the whole sequences of a batch."""
         assert batch.offsets is not None
-        values = self.fitted.emission.read([column_of(batch, name) for name in self.columns])
+        with naming_rows(batch.number):
+            values = self.fitted.emission.read([column_of(batch, name) for name in self.columns])
         opened = Opened(Sequences(values, batch.offsets), as_list=False, alone=False)
         decoder = StateDecoder(self.fitted, opened, 1)
         if self.method != PROBABILITIES:

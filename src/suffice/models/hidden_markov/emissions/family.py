@@ -32,7 +32,7 @@ from suffice.models.hidden_markov.emissions.contract import (
     never_learned,
 )
 from suffice.models.hidden_markov.emissions.moments import MatchedPart, without_pull
-from suffice.models.hidden_markov.emissions.reals import as_reals, called, in_range
+from suffice.models.hidden_markov.emissions.reals import StepError, as_reals, called, in_range
 from suffice.models.hidden_markov.emissions.standing import Standing
 from suffice.statistics import Summary, empty_summary
 
@@ -99,12 +99,12 @@ class FamilyEmission(Emission):
         # Log h is -inf outside of the support.
         base = np.zeros(len(values))
         base[seen] = self._supported(values[seen])
-        self._refuse(values[seen], np.isneginf(base[seen]))
+        self._refuse(values, np.isneginf(base))
         if not self._matches:
             return (values,)
         statistics = np.zeros((len(values), self._members(self.unit[None]).natural.shape[1]))
         statistics[seen] = self._family.sufficient_statistics(values[seen])
-        self._refuse(values[seen], np.logical_not(np.isfinite(statistics[seen]).all(axis=1)))
+        self._refuse(values, np.logical_not(np.isfinite(statistics).all(axis=1)))
         return values, base, statistics
 
     def _values(self, columns: Sequence[NDArray[Any]]) -> Floats:
@@ -124,10 +124,13 @@ class FamilyEmission(Emission):
 
     def _refuse(self, values: Floats, wrong: NDArray[np.bool_]) -> None:
         if wrong.any():
-            raise DataError(
-                f"{called(self.title)}: {values[wrong][0].tolist()!r} is outside of the support of "
-                f"{self._family.title}, or on its edge{'; expected a count' if self._counts else ''}. Leave it out, "
-                "give it as a missing value, or choose another distribution."
+            step = int(np.argmax(wrong))
+            raise StepError(
+                step,
+                f"{called(self.title)}: {values[step].tolist()!r}",
+                f" is outside of the support of {self._family.title}, or on its edge"
+                f"{'; expected a count' if self._counts else ''}. Leave it out, give it as a missing value, or choose "
+                "another distribution.",
             )
 
     def _supported(self, values: Floats) -> Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,24 @@ from suffice.errors import DataError
 SMALLEST, LARGEST = 1e-150, 1e150
 #: From here on floats skip whole numbers, so that a count is none.
 MOST_COUNTED = 2.0**53
+
+
+class StepError(DataError):
+    """A value of one step that a distribution cannot read; those who know the row of the step name it."""
+
+    def __init__(self, step: int, value: str, expected: str, counted: str = "step") -> None:
+        """step: counted over all sequences; value, expected: what the message says before and after it."""
+        super().__init__(f"{value} ({counted} {step}){expected}")
+        self.step, self.value, self.expected = step, value, expected
+
+
+@contextmanager
+def naming_rows(number: Callable[[int], int]) -> Iterator[None]:
+    """An error of a step becomes that of its row, by the number that a row has in the table."""
+    try:
+        yield
+    except StepError as error:
+        raise DataError(*StepError(number(error.step), error.value, error.expected, "row").args) from None
 
 
 def called(title: Hashable) -> str:
@@ -69,9 +88,11 @@ def in_range(values: Floats, title: Hashable, *, counts: bool = False) -> Floats
     if wrong.any():
         limits = f"counts up to {most:.0f}" if counts else f"0, or sizes of {least:g} to {most:g}"
         value = float(values[wrong].flat[0])
-        raise DataError(
-            f"{called(title)} hold{_s(title)} {value!r}, with which float64 cannot compute a density; expected "
-            f"{limits}. Give the column in other units, or leave the value out."
+        raise StepError(
+            int(np.argwhere(wrong)[0, 0]),
+            f"{called(title)} hold{_s(title)} {value!r}",
+            f", with which float64 cannot compute a density; expected {limits}. Give the column in other units, or "
+            "leave the value out.",
         )
     return values
 
