@@ -142,16 +142,18 @@ class Sequences(Generic[V]):
         last = int(np.searchsorted(self.offsets, most, side="right")) - 1
         return self.take(0, last) if last >= 1 else self.stretch(0, most)
 
-    def chosen(self, numbers: Sequence[int] | Ints, sample_weight: Floats | None = None) -> Sequences[V]:
-        """Some sequences in the order asked; `sample_weight` in place of theirs."""
-        steps, offsets = self.steps_of(numbers)
+    def chosen(
+        self, numbers: Sequence[int] | Ints, sample_weight: Floats | None = None, *, most: int | None = None
+    ) -> Sequences[V]:
+        """Some sequences in the order asked; `sample_weight` in place of theirs; of each at most the first steps."""
+        steps, offsets = self.steps_of(numbers, most)
         if sample_weight is None and self.sample_weight is not None:
             sample_weight = self.sample_weight[numbers]
         return self._part(steps, offsets, sample_weight)
 
-    def steps_of(self, numbers: Sequence[int] | Ints) -> tuple[Ints, Ints]:
-        """The steps of some sequences in the order asked, and where each begins among them."""
-        lengths = self.lengths[numbers]
+    def steps_of(self, numbers: Sequence[int] | Ints, most: int | None = None) -> tuple[Ints, Ints]:
+        """The steps of some sequences in the order asked, of each at most the first, and where each begins."""
+        lengths = self.lengths[numbers] if most is None else np.minimum(self.lengths[numbers], most)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return np.repeat(self.offsets[:-1][numbers] - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets
 

@@ -139,7 +139,7 @@ def test_tied_nodes_are_learned_from_the_rows_of_all(parquet: str) -> None:
         frame[name] = np.where(rng.random(200) < 1 / (1 + np.exp(-frame[parent])), "yes", "no")
     path = str(Path(parquet).with_name("tied.parquet"))
     frame.to_parquet(path, row_group_size=40)
-    options = {"nodes": {"y": sf.GLM("binomial")}, "tied": [["y", "v"]]}
+    options: dict[str, Any] = {"nodes": {"y": sf.GLM("binomial")}, "tied": [["y", "v"]]}
     here, there = (sf.BayesianNetwork([("x", "y"), ("z", "v")], **options).fit(data) for data in (path, frame))
     both = np.concatenate([frame["x"], frame["z"]])[:, None], np.concatenate([frame["y"], frame["v"]])
     alone = sf.GLM("binomial").fit(*both)
