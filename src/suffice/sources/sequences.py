@@ -163,22 +163,6 @@ class Sequences(Generic[V]):
             self, values=_cut(self.values, steps), offsets=offsets, sample_weight=sample_weight, labels=labels
         )
 
-    def merged(self) -> Sequences[V]:
-        """Each sequence once, in the order of first ones, with the sum of its weights; those without any are gone."""
-        arrays: list[NDArray[Any]] = list(self.values) if isinstance(self.values, tuple) else [self.values]  # type: ignore[list-item]
-        arrays += [] if self.labels is None else [self.labels]
-        bounds = self.offsets.tolist()
-        weights: dict[bytes, float] = {}
-        kept: list[int] = []
-        for number, weight in enumerate(self.weights.tolist()):
-            if not weight > 0:
-                continue
-            key = b"".join(array[bounds[number] : bounds[number + 1]].tobytes() for array in arrays)
-            if key not in weights:
-                kept.append(number)
-            weights[key] = weights.get(key, 0.0) + weight
-        return self if len(kept) == self.n_sequences else self.chosen(kept, np.array(list(weights.values())))
-
     # -- one value a step --------------------------------------------------------------------------------------------
 
     @property
