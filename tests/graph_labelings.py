@@ -57,7 +57,7 @@ class Enumerated:
 
     def best(self) -> list[int]:
         """The most probable labelling."""
-        return self.codes[int(np.argmax(self.scores))].tolist()
+        return self.codes[int(np.argmax(self.scores))].tolist()  # type: ignore[no-any-return]
 
 
 def features_of(example: sf.GraphExample, codes: Any, labels: int) -> np.ndarray:

@@ -304,7 +304,7 @@ def _weighed(prior: Any, w: Any) -> float:
     return 0.0 if prior is None else SIZES[prior](w)
 
 
-def _markov(solver: str, cliques: Any = None, prior: Any = None) -> Case:
+def _markov(solver: Any, cliques: Any = None, prior: Any = None) -> Case:
     cliques = TRIANGLE if cliques is None else cliques
     design = design_of(table_features(cliques, STATES), STATES)
 
@@ -458,7 +458,7 @@ RING, ARC = [(k, (k + 1) % 5) for k in range(5)], [(0, 1), (1, 2), (2, 3), (3, 4
 WIDE = np.random.default_rng(21).standard_normal((40, 5)) @ np.random.default_rng(22).standard_normal((5, 5))
 
 
-def _graph(solver: str, edges: Any, prior: Any = None) -> Case:
+def _graph(solver: Any, edges: Any, prior: Any = None) -> Case:
     def value(graph: Any) -> float:
         K, away = graph.precision_, WIDE - graph.mean_
         found = 20.0 * np.linalg.slogdet(K)[1] - 0.5 * float(np.vdot(away @ K, away))

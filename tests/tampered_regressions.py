@@ -54,7 +54,7 @@ def _penalty(prior: Any, beta: Any) -> float:
     return 0.0 if prior is None else sizes[prior](beta[1:])
 
 
-def _glm(family: str, y: Any, density: Callable[[Any, Any], Any], prior: Any = None, **options: Any) -> Case:
+def _glm(family: Any, y: Any, density: Callable[[Any, Any], Any], prior: Any = None, **options: Any) -> Case:
     def value(model: Any) -> float:
         beta = _beta(model)
         return float(np.sum(density(model, DESIGN @ beta))) - _penalty(prior, beta)

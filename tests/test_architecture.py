@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
 # Families and models inherit `fit` from `fitting`, which sees both through protocols only; its report and its control
 # stand lower, because engines and solvers know them.
 LADDER = (
-    {"array_types", "errors"},
-    {"records"},
+    {"array_types", "attributes", "choices", "errors"},
+    {"records", "calls"},
     {"options", "double_double", "registry"},
     {"checks"},
     {"kernels", "storage"},

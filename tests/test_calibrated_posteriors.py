@@ -478,7 +478,7 @@ def glm_of_known_variance_and_dependent_weights(rng: Generator, wrong: float = 0
     return of_weights(sf.GLM("gaussian", prior=prior, dispersion=1.5).fit(X[:, 1:], y).posterior_, weights, rng)
 
 
-def glm_by_laplace(family: str) -> Callable[..., Simulated]:
+def glm_by_laplace(family: Any) -> Callable[..., Simulated]:
     @repeated
     def simulate(rng: Generator, wrong: float = 0.0) -> One:
         """Of many rows the normal law at the mode is close to the posterior."""

@@ -54,7 +54,7 @@ def test_gap_of_pandas() -> None:
 
 def test_an_unknown_state_names_column_value_type_states_and_remedy() -> None:
     variable = Variable.discrete("smoker", ["no", "yes"])
-    with pytest.raises(UnknownStateError, match=r"'smoker'.*True \(bool\).*2 states: 'no', 'yes'.*Declare"):
+    with pytest.raises(UnknownStateError, match=r"'smoker' has no state True \(bool\).*states are: 'no', 'yes'"):
         variable.index(True)
 
 

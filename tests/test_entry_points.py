@@ -51,19 +51,19 @@ def test_a_solver(offers: dict[str, list[Offered]]) -> None:
         return solvers.named("newton").solve(objective)
 
     offers["suffice.solvers"] = [Offered("theirs", extend.Solver("theirs", "Their Newton", newton, uses="information"))]
-    network = sf.MarkovNetwork([("a", "b")], solver="theirs").fit(ROWS)
+    network = sf.MarkovNetwork([("a", "b")], solver="theirs").fit(ROWS)  # type: ignore[arg-type]
     assert network.report_.method.startswith("Their Newton")
     np.testing.assert_allclose(network.marginal(("a", "b")).values, [[0.375, 0.125], [0.125, 0.375]], atol=1e-9)
     x, y = np.arange(6.0), [0, 1, 0, 2, 3, 3]
-    mine, theirs = (sf.GLM("poisson", solver=solver).fit(x[:, None], y) for solver in ("irls", "theirs"))
+    mine, theirs = (sf.GLM("poisson", solver=solver).fit(x[:, None], y) for solver in ("irls", "theirs"))  # type: ignore[arg-type]
     np.testing.assert_allclose(theirs.coefficients_, mine.coefficients_, rtol=1e-6)
     assert "theirs" in solvers.registered()
     for model in (sf.MarkovNetwork, sf.GaussianGraph):
         with pytest.raises(sf.OptionError, match=r"solver is 'nobody'; expected one of 'auto', .*'theirs'"):
-            model([("a", "b")], solver="nobody")
+            model([("a", "b")], solver="nobody")  # type: ignore[arg-type]
     for other in (sf.GLM, sf.ChainCRF, sf.GraphCRF):
         with pytest.raises(sf.OptionError, match=r"solver is 'nobody'; expected one of 'auto', .*'theirs'"):
-            other(solver="nobody")
+            other(solver="nobody")  # type: ignore[arg-type]
 
 
 class TheirNode(TableNode):
@@ -126,13 +126,13 @@ class Waiting(sf.Exponential):
 def test_a_family_of_regressions(offers: dict[str, list[Offered]]) -> None:
     x, y = np.arange(1.0, 7.0)[:, None], [1, 2, 1, 2, 3, 3]
     with pytest.raises(sf.OptionError, match="family is 'their_counts'; expected a distribution, or one of 'gaussian'"):
-        sf.GLM("their_counts")
+        sf.GLM("their_counts")  # type: ignore[arg-type]
     offers["suffice.glm_families"] = [Offered("their_counts", TheirFamily())]
     offers["suffice.families"] = [Offered("waiting", Waiting)]
-    theirs, mine = (sf.GLM(family).fit(x, y) for family in ("their-counts", "poisson"))
+    theirs, mine = (sf.GLM(family).fit(x, y) for family in ("their-counts", "poisson"))  # type: ignore[arg-type]
     np.testing.assert_array_equal(theirs.coefficients_, mine.coefficients_)
     assert theirs.fitted_.family == "their_counts"
-    waiting, exponential = (sf.GLM(family, link="log").fit(x, y) for family in ("waiting", sf.Exponential()))
+    waiting, exponential = (sf.GLM(family, link="log").fit(x, y) for family in ("waiting", sf.Exponential()))  # type: ignore[arg-type]
     np.testing.assert_array_equal(waiting.coefficients_, exponential.coefficients_)
     assert waiting.dispersion_ == 1.0
 
@@ -140,5 +140,5 @@ def test_a_family_of_regressions(offers: dict[str, list[Offered]]) -> None:
 def test_a_registered_distribution_is_a_family_by_its_name(offers: dict[str, list[Offered]]) -> None:
     extend.register_family("waiting_time", Waiting)
     x, y = np.arange(1.0, 7.0)[:, None], [1, 2, 1, 2, 3, 3]
-    by_name, by_class = (sf.GLM(family, link="log").fit(x, y) for family in ("waiting time", Waiting()))
+    by_name, by_class = (sf.GLM(family, link="log").fit(x, y) for family in ("waiting time", Waiting()))  # type: ignore[arg-type]
     np.testing.assert_array_equal(by_name.coefficients_, by_class.coefficients_)

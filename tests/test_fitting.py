@@ -151,7 +151,7 @@ def test_a_result_before_fit_says_so() -> None:
         sf.Normal().unlearn(ROWS)
     assert not hasattr(sf.Normal(), "variance_")
     with pytest.raises(AttributeError, match="no attribute 'sigma'"):
-        sf.Normal().sigma  # noqa: B018
+        sf.Normal().sigma  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_rows_that_were_never_in_cannot_be_taken_out() -> None:
@@ -165,13 +165,13 @@ def test_options_are_read_set_and_checked() -> None:
     law = sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0))
     assert law.get_params()["prior__alpha"] == 2
     law.set_params(prior__alpha=5, estimate="map")
-    assert (law.prior.alpha_, law.estimate) == (5, "map")
+    assert (law.prior.alpha_, law.estimate) == (5, "map")  # type: ignore[attr-defined]
     with pytest.raises(sf.OptionError, match="no option 'priors'"):
         law.set_params(priors=1)
     with pytest.raises(sf.OptionError, match="has no options of its own"):
         sf.Normal().set_params(prior__alpha=1)
     with pytest.raises(sf.OptionError, match=r"estimate is 'mode'.*'mle', 'map', 'mean'"):
-        sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0), estimate="mode").fit(ROWS)
+        sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0), estimate="mode").fit(ROWS)  # type: ignore[arg-type]
     with pytest.raises(sf.OptionError, match="needs a prior="):
         sf.Normal(estimate="map").fit(ROWS)
     with pytest.raises(sf.OptionError, match="conjugate prior of Normal is NormalInverseGamma"):
@@ -463,7 +463,7 @@ def test_a_wrong_posterior_is_seen_from_the_edge(monkeypatch: pytest.MonkeyPatch
 
 
 @EACH_POINT
-def test_many_columns_are_certified_along_mixed_directions(estimate: str) -> None:
+def test_many_columns_are_certified_along_mixed_directions(estimate: Any) -> None:
     rows = np.random.default_rng(1).normal(size=(30, 7))
     prior = sf.NormalWishart(np.ones(7), 2.0, 10, np.eye(7))
     law = sf.MultivariateNormal(prior=prior, estimate=estimate).fit(rows)
@@ -477,6 +477,6 @@ def test_many_columns_are_certified_along_mixed_directions(estimate: str) -> Non
 def test_options_of_a_fitted_prior_leave_its_fit() -> None:
     prior = sf.Gamma().fit(ROWS)
     law = sf.Poisson(prior=prior).set_params(prior__tolerance=1e-9)
-    assert law.prior is not prior
-    assert (law.prior.shape_, law.prior.tolerance, prior.tolerance) == (prior.shape_, 1e-9, sf.Gamma().tolerance)
+    assert law.prior is not prior  # type: ignore[attr-defined]
+    assert (law.prior.shape_, law.prior.tolerance, prior.tolerance) == (prior.shape_, 1e-9, sf.Gamma().tolerance)  # type: ignore[attr-defined]
     assert law.fit(COUNTS).posterior_.shape_ == pytest.approx(prior.shape_ + COUNTS.sum())

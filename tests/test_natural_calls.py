@@ -60,7 +60,7 @@ def test_an_option_that_is_written_to_is_set() -> None:
     model = sf.MarkovNetwork([("a", "b")])
     model.max_iter = 5
     assert model.get_params()["max_iter"] == 5
-    assert model.max_iter == 5
+    assert model.max_iter == 5  # type: ignore[attr-defined]
     fitted = sf.Normal().fit([1.0, 2.0, 4.0])
     fitted.estimate = "map"
     assert fitted.mean_ == 7 / 3
@@ -186,7 +186,7 @@ def test_lengths_are_told_from_states() -> None:
         hidden().fit(STEPS, [1] * 200)
     with pytest.raises(sf.DataError, match="200 steps"):
         hidden().fit(STEPS, [50, 100, 49])
-    with pytest.raises(sf.OptionError, match="no normal distributions"):
+    with pytest.raises(sf.MissingAttributeError, match="no normal distributions"):
         sf.HiddenMarkovModel(2, emission=sf.Poisson()).fit(RNG.poisson(3, 40)).means_  # noqa: B018
 
 

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,54 @@ def test_the_gap_says_whether_it_is_a_bound() -> None:
     assert line(value_gap=1e-9, bound=True) == "at most 1.0e-09 nats a row"
     assert line(value_gap=1e-9) == "about 1.0e-09 nats a row"
     assert line() == "unknown"
+
+
+def test_a_closed_form_is_exact() -> None:
+    def line(**changes: object) -> str:
+        return dict(report(**changes).lines())["from optimum"]
+
+    tight, loose = sf.Certificate(0.0, value_gap=1e-15, bound=True), sf.Certificate(0.0, value_gap=1e-3, bound=True)
+    assert line(certificate=sf.Certificate(0.0)) == "exact (a closed form)"
+    assert line(certificate=tight) == "exact (a closed form), at most 1.0e-15 nats a row"
+    assert line(certificate=loose) == "at most 1.0e-03 nats a row"
+    assert line(certificate=tight, iterations=3, stop_reason="converged") == "at most 1.0e-15 nats a row"
+    assert line(certificate=sf.Certificate(0.0), converged=False, stop_reason="denied by the certificate") == "unknown"
+    assert line(certificate=sf.Certificate(0.0, exists=False)) == "unknown"
+
+
+def test_a_prompt_shows_the_receipt() -> None:
+    found = report()
+    assert repr(found) == str(found)
+    assert repr(found.certificate) == str(found.certificate)
+    assert "Certificate(" not in repr(found)
+
+
+def test_a_page_has_the_title_that_it_is_given() -> None:
+    page = report(model="GLM").to_html(title="Doctor visits <2026>")
+    assert "<title>Doctor visits &lt;2026&gt; · suffice</title>" in page
+    assert "<h1>Doctor visits &lt;2026&gt;</h1>" in page
+    assert "GLM · maximum likelihood from 12 rows" in page
+    assert "<h1>GLM</h1>" in report(model="GLM").to_html()
+
+
+def test_estimates_have_the_three_names_of_the_field() -> None:
+    rows: dict[str, list[object]] = {"a": [0, 1, 1, 0, 1, None], "b": [0, 1, 1, 1, 0, 0]}
+    whole = {name: values[:5] for name, values in rows.items()}
+    network = [("a", "b")]
+    sequences = [["x", "y", "x", "y", "y", "x"]]
+    fits: dict[str, list[Any]] = {
+        "maximum likelihood": [sf.BayesianNetwork(network).fit(whole), sf.BayesianNetwork(network).fit(rows)],
+        "posterior mean": [sf.BayesianNetwork(network, prior=1.0).fit(whole)],
+        "MAP": [
+            sf.BayesianNetwork(network, prior=1.0).fit(rows),
+            sf.BayesianNetwork(network, prior=2.0, estimate="map").fit(whole),
+            sf.HiddenMarkovModel(2, sf.Categorical(), prior=1.0, n_init=2).fit(sequences),
+        ],
+    }
+    for name, models in fits.items():
+        for model in models:
+            assert model.report_.estimate == name
+            assert not any("runs" in text for text in model.report_.warnings)
 
 
 def test_html_escapes_what_it_shows() -> None:

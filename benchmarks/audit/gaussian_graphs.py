@@ -236,7 +236,7 @@ def maximum(rng: Rng) -> Found:
     units, R = moments_of(rows)
     truth = has_completion(R, graph)
     solver, stopped = str(rng.choice(SOLVERS)), rng.random() < 0.2
-    model = sf.GaussianGraph(graph.cliques, graph.names, solver=solver, max_iter=2 if stopped else 1_000)
+    model = sf.GaussianGraph(graph.cliques, graph.names, solver=solver, max_iter=2 if stopped else 1_000)  # type: ignore[arg-type]
     fitted = fitted_or_refused(lambda: model.fit(rows, columns=graph.names))
     if truth is not None:
         said = fitted if isinstance(fitted, str) else fitted.report_.certificate.exists
@@ -273,7 +273,7 @@ def constant_column(rng: Rng) -> Found:
     graph = draw_graph(rng)
     rows = draw_rows(rng, graph.p, int(rng.integers(3, 30)))
     rows[:, int(rng.integers(graph.p))] = rng.normal() * 10.0 ** rng.uniform(-6, 6)
-    model = sf.GaussianGraph(graph.cliques, graph.names, solver=str(rng.choice(SOLVERS)))
+    model = sf.GaussianGraph(graph.cliques, graph.names, solver=str(rng.choice(SOLVERS)))  # type: ignore[arg-type]
     fitted = fitted_or_refused(lambda: model.fit(rows, columns=graph.names))
     said = fitted if isinstance(fitted, str) else fitted.report_.certificate.exists
     yield Existence("GaussianGraph constant column", False, said)
@@ -304,7 +304,7 @@ def with_prior(rng: Rng) -> Found:
         prior = sf.Normal(mean=0.0, variance=variance)
         a, b = graph.entries
         ridge = np.zeros(len(a)), 2.0 / (weight * variance * (units[a] * units[b]) ** 2)
-    model = sf.GaussianGraph(graph.cliques, graph.names, solver=solver, prior=prior, max_iter=2 if stopped else 1_000)
+    model = sf.GaussianGraph(graph.cliques, graph.names, solver=solver, prior=prior, max_iter=2 if stopped else 1_000)  # type: ignore[arg-type]
     fitted = model.fit(rows, columns=graph.names)
     yield Existence("GaussianGraph, a prior", True, fitted.report_.certificate.exists)
     label = f"GaussianGraph, {kind}" + (", max_iter=2" if stopped else "")

@@ -249,7 +249,7 @@ def judge(rng: Rng, network: Network, counts: Floats, what: str, prior: str = "n
     stopped = rng.random() < 0.2
     limit = 2 if stopped else 300 if solver in SLOW else 3_000
     oracle = LogLinear([Group(network.features, counts / counts.sum(), float(counts.sum()))], penalty)
-    model = sf.MarkovNetwork(network.terms, states=network.states, prior=given, solver=solver, max_iter=limit)
+    model = sf.MarkovNetwork(network.terms, states=network.states, prior=given, solver=solver, max_iter=limit)  # type: ignore[arg-type]
     fitted = fitted_or_refused(lambda: fit_counts(rng, model, network, counts, how))
     said = fitted if isinstance(fitted, str) else fitted.report_.certificate.exists
     yield Existence(f"MarkovNetwork {what}" + ("" if prior == "no prior" else ", a prior"), oracle.exists, said)

@@ -175,7 +175,7 @@ def _chain_feature(name: tuple[Any, ...], x: Any, path: Sequence[Any]) -> float:
     kind, *rest = name
     if kind == "state":
         column, label = rest
-        return sum(_column(x, column)[t] for t, here in enumerate(path) if here == label)
+        return sum(_column(x, column)[t] for t, here in enumerate(path) if here == label)  # type: ignore[no-any-return]
     if kind == "start":
         return float(path[0] == rest[0])
     if kind == "end":

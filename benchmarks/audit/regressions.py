@@ -170,7 +170,7 @@ def _labels(link: str, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 def _hazard(eta: Floats) -> Floats:
     """The slope of the logarithm of the normal distribution function."""
-    return np.exp(-0.5 * eta**2 - 0.5 * np.log(2 * np.pi) - special.log_ndtr(eta))
+    return np.exp(-0.5 * eta**2 - 0.5 * np.log(2 * np.pi) - special.log_ndtr(eta))  # type: ignore[no-any-return]
 
 
 def _doubly(e: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -268,7 +268,7 @@ def _priors(rng: np.random.Generator, way: dict[str, Any], size: int) -> tuple[d
     return options, precision, rate
 
 
-def _values(rng: np.random.Generator, family: str, link: str) -> Iterator[Record]:
+def _values(rng: np.random.Generator, family: Any, link: Any) -> Iterator[Record]:
     """One set of rows fitted in every way, each beside the optimum of its own objective."""
     n, size = int(rng.choice([25, 60, 150])), int(rng.integers(1, 4))
     x, beta = _predictors(rng, family, link, n, size)
@@ -325,7 +325,7 @@ def _attained(family: str, link: str, x: Floats, y: Floats) -> bool:
     return True
 
 
-def _few_rows(rng: np.random.Generator, family: str) -> tuple[Floats, Floats] | None:
+def _few_rows(rng: np.random.Generator, family: Any) -> tuple[Floats, Floats] | None:
     """Columns of whole numbers and a response that may be separated; None where they say nothing."""
     n, size = int(rng.integers(5, 16)), int(rng.integers(1, 4))
     z = rng.integers(-1 if rng.random() < 0.5 else 0, 4 if rng.random() < 0.5 else 2, (n, size)).astype(float)
@@ -354,7 +354,7 @@ def _separation(rng: np.random.Generator) -> Iterator[Record]:
     truth = _attained(family, link, np.column_stack([np.ones(len(z)), z]), y)
     units = 10.0 ** rng.integers(-6, 7, z.shape[1])
     for name, scale in (("", np.ones(z.shape[1])), (", any units", units)):
-        model = fitted(sf.GLM(_made(family, 2.0), link=link), z * scale, y)
+        model = fitted(sf.GLM(_made(family, 2.0), link=link), z * scale, y)  # type: ignore[arg-type]
         yield verdict(f"GLM {family} {link}{name}", model, truth)
 
 
@@ -378,7 +378,7 @@ def _edges(rng: np.random.Generator) -> Iterator[Record]:
             second = np.zeros(n) if rng.random() < 0.5 else -second
         elif edge:
             second = np.tile([1.0, -1.0], n)[:n] if n % 2 == 0 else np.append(np.tile([1.0, -1.0], n // 2), 0.0)
-    model = fitted(sf.GLM(family, link=link), x[:, None], np.append(first, second))
+    model = fitted(sf.GLM(family, link=link), x[:, None], np.append(first, second))  # type: ignore[arg-type]
     yield verdict(f"GLM {family} {link}, two groups", model, not edge)
 
 
@@ -483,7 +483,7 @@ def _ordinal_cdf(link: str, e: Floats) -> tuple[Floats, Floats]:
     return -np.exp(-e), np.log(-np.expm1(-np.exp(-e)))
 
 
-def _ordinal_value(link: str, x: Floats, y: NDArray[np.intp], thresholds: Floats, beta: Floats) -> float:
+def _ordinal_value(link: Any, x: Floats, y: NDArray[np.intp], thresholds: Floats, beta: Floats) -> float:
     if np.any(np.diff(thresholds) <= 0):
         return -np.inf
     ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
@@ -515,7 +515,7 @@ def _ordinal(rng: np.random.Generator) -> Iterator[Record]:
             rising.append(np.concatenate([-np.eye(classes - 1)[label - 1], row]))
     truth = not recedes(np.zeros((0, classes - 1 + size)), np.array(rising))
     units = 10.0 ** rng.integers(-6, 7, size) if rng.random() < 0.3 else np.ones(size)
-    model = fitted(sf.GLM("ordinal", link=link, states=list(range(classes))), z * units, y)
+    model = fitted(sf.GLM("ordinal", link=link, states=list(range(classes))), z * units, y)  # type: ignore[arg-type]
     yield verdict(f"GLM ordinal {link}", model, truth)
     if not truth:
         return
@@ -526,7 +526,7 @@ def _ordinal(rng: np.random.Generator) -> Iterator[Record]:
 
     ways: tuple[tuple[str, dict[str, Any]], ...] = (("", {}), (", max_iter=2", {"max_iter": 2}))
     for name, options in ways:
-        model = fitted(sf.GLM("ordinal", link=link, states=list(range(classes)), **options), z * units, y)
+        model = fitted(sf.GLM("ordinal", link=link, states=list(range(classes)), **options), z * units, y)  # type: ignore[arg-type]
         if model is None:
             continue
         thresholds = np.asarray(model.thresholds_, dtype=np.float64)
@@ -576,7 +576,7 @@ def _coverage(rng: np.random.Generator, method: str) -> Iterator[Record]:
     covered = count = 0
     for _ in range(20 if method == "wald" else 6):
         y = _response(rng, family, mean, 0.4)
-        model = fitted(sf.GLM(family, link=link), x[:, 1:], y)
+        model = fitted(sf.GLM(family, link=link), x[:, 1:], y)  # type: ignore[arg-type]
         if model is None or model.report_.certificate.exists is False:
             continue
         rows = {} if method == "wald" else {"X": x[:, 1:], "y": y}

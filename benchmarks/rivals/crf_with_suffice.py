@@ -19,7 +19,7 @@ class Tagger:
 
     def __call__(self, X: Any) -> list[list[str]]:
         """Labels of sequences."""
-        return sf.ChainCRF.from_dict(self.plain).predict(X)
+        return sf.ChainCRF.from_dict(self.plain).predict(X)  # type: ignore[no-any-return]
 
 
 def fit(data: Data, *, steps: int, threads: int, all_weights: bool = False) -> Run:

@@ -12,6 +12,6 @@ def fit(data: Data, *, solver: str = "auto") -> Run:
     edges = [tuple(edge) for edge in data["edges"].tolist()]
 
     def run() -> object:
-        return GaussianGraph(edges, nodes=range(len(S)), solver=solver).fit(covariance=S, n=n).precision_
+        return GaussianGraph(edges, nodes=range(len(S)), solver=solver).fit(covariance=S, n=n).precision_  # type: ignore[arg-type]
 
     return run

@@ -24,7 +24,7 @@ def fit(data: Data, *, solver: str = "auto", errors: bool = False) -> Run:
         rows["level"] = pd.Categorical.from_codes(data["codes"], categories=np.arange(int(data["levels"])))
 
     def solved(tolerance: float) -> Floats:
-        model = GLM(str(data["family"]), tolerance=tolerance, **options).fit(rows, data["y"])
+        model = GLM(str(data["family"]), tolerance=tolerance, **options).fit(rows, data["y"])  # type: ignore[arg-type]
         if errors:
             model.standard_errors_  # noqa: B018
         return np.asarray(model.parameters_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.audit.tables import markdown
 from benchmarks.scale_out import memory, race, rates, rounds
-from benchmarks.scale_out.engines import ENGINES, LOCAL, WORKERS, alone, present
+from benchmarks.scale_out.engines import ENGINES, WORKERS, alone, present
 from benchmarks.scale_out.fits import MEMORY, ROUNDS
 from benchmarks.scale_out.rows import COLUMNS
 from benchmarks.table import machine
@@ -26,7 +27,12 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=5, help="iterations of the fits whose rounds are timed")
     parser.add_argument("--memory", action="store_true", help="measure memory, not seconds")
     parser.add_argument("--rates", action="store_true", help="measure CPU time a row of one core")
-    parser.add_argument("--memory-limit", default="128MB", help="the memory_limit= of fits whose memory is measured")
+    parser.add_argument(
+        "--memory-limit",
+        type=lambda text: None if text == "default" else text,
+        default="32MB",
+        help="the memory_limit= of fits whose memory is measured; 'default' for none",
+    )
     parser.add_argument("--engine", action="append", choices=ENGINES, help="where rows may be; all of them by default")
     known = ", ".join((*ROUNDS, "race", *MEMORY))
     parser.add_argument("--only", metavar="WORD", action="append", help=f"parts with this in their name: {known}")
@@ -48,15 +54,16 @@ def seconds(options: argparse.Namespace) -> Iterator[str]:
     (rows,) = options.rows
     yield f"## {rows:,} rows"
     yield (
-        f"Local reader with {WORKERS} threads, Dask with {WORKERS} processes of one thread, Spark local[{WORKERS}]; "
-        f"1 BLAS thread. Fits of {options.iterations} iterations (the regression beside others to its end), each in a "
-        f"fresh process, after one of {rounds.WARM_ROWS:,} rows; engines are started before. A round is the median "
-        "one of the question that takes most of the time."
+        f"Local reader with threads for all cores, Dask with {WORKERS} processes of one thread, Spark "
+        f"local[{WORKERS}]; no variables of the environment are set for BLAS or threads. Load of the machine at the "
+        f"start: {os.getloadavg()[0]:.1f}. Fits of {options.iterations} iterations (the regression beside others to "
+        f"its end), each in a fresh process, after one of {rounds.WARM_ROWS:,} rows; engines are started before. A "
+        "round is the median one of the question that takes most of the time."
     )
     for name in options.names:
         with tempfile.TemporaryDirectory(prefix="scale-out-") as folder:
             if name == "race":
-                alone(LOCAL, rounds.draw, "IRLS", Path(folder), rows, options.seed)
+                alone(rounds.draw, "IRLS", Path(folder), rows, options.seed)
                 cells, below = race.compare(Path(folder), options.engine)
                 yield "### Logistic regression beside other libraries, 5 columns"
                 yield markdown(race.HEAD, cells)
@@ -76,7 +83,7 @@ def megabytes(options: argparse.Namespace) -> Iterator[str]:
     yield "## Memory"
     yield (
         f"Fits from Parquet files of {COLUMNS} columns with memory_limit={options.memory_limit!r}, "
-        f"{options.iterations} iterations, each in a fresh process with {WORKERS} threads. With a tenth missing in "
+        f"{options.iterations} iterations, each in a fresh process. With a tenth missing in "
         "all real columns nearly every row has a pattern of its own, so few of them have missing values; of tokens "
         "the columns of sequence, step, label and features are read."
     )

@@ -16,15 +16,8 @@ WORKERS = 2
 #: By name: the package that it needs.
 ENGINES = {"local Parquet": "pyarrow", "Dask": "distributed", "Spark": "pyspark"}
 LOCAL = "local Parquet"
-#: One BLAS thread for each task; as many threads of ours as an engine has workers.
-ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "SUFFICE_KERNELS": "compiled",
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-}
+#: What Spark needs to find this machine and this Python; everything else is as a user's process has it.
+ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 
 #: Makes a table of a folder of Parquet files.
 Open = Callable[[Path], Any]
@@ -37,10 +30,9 @@ def present(engine: str) -> bool:
     return importlib.util.find_spec(ENGINES[engine]) is not None and (engine != "Spark" or bool(shutil.which("java")))
 
 
-def alone(engine: str, task: Callable[..., Any], *arguments: Any) -> Any:
+def alone(task: Callable[..., Any], *arguments: Any) -> Any:
     """What a task answers in a fresh process, which ends after it."""
-    # Workers inherit these too, and each has one thread.
-    os.environ.update(ENVIRONMENT, SUFFICE_THREADS=str(WORKERS if engine == LOCAL else 1))
+    os.environ.update(ENVIRONMENT)  # Workers inherit it too.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(task, *arguments).result()
 

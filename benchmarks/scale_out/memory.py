@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.contender import cpu_seconds, peak_memory
-from benchmarks.scale_out.engines import LOCAL, alone
+from benchmarks.scale_out.engines import alone
 from benchmarks.scale_out.fits import MEMORY
 from benchmarks.scale_out.rows import write
 
@@ -21,7 +21,7 @@ def draw(name: str, folder: Path, rows: int, seed: int) -> None:
     write(folder / "rows", MEMORY[name].draw, rows, seed)
 
 
-def measure(name: str, folder: Path, iterations: int, limit: str) -> tuple[int, float]:
+def measure(name: str, folder: Path, iterations: int, limit: str | None) -> tuple[int, float]:
     """Fit in this process: the largest memory it ever had, in bytes, and its CPU seconds."""
     warnings.simplefilter("ignore")  # A fit of few iterations says that it has not converged.
     begin = cpu_seconds()
@@ -31,15 +31,15 @@ def measure(name: str, folder: Path, iterations: int, limit: str) -> tuple[int, 
 
 
 def compare(
-    names: Iterable[str], sizes: Iterable[int], seed: int, iterations: int, limit: str
+    names: Iterable[str], sizes: Iterable[int], seed: int, iterations: int, limit: str | None
 ) -> Iterator[tuple[str, ...]]:
     """A row for each fit: megabytes by number of rows, the largest over the smallest, and CPU seconds of the last."""
     for name in names:
         peaks, seconds = [], 0.0
         for rows in sizes:
             with tempfile.TemporaryDirectory(prefix="scale-out-") as folder:
-                alone(LOCAL, draw, name, Path(folder), rows, seed)
-                peak, seconds = alone(LOCAL, measure, name, Path(folder), iterations, limit)
+                alone(draw, name, Path(folder), rows, seed)
+                peak, seconds = alone(measure, name, Path(folder), iterations, limit)
             peaks.append(peak / 1e6)
             print(f"{name}, {rows:,} rows: {peaks[-1]:,.0f} MB, {seconds:.1f} CPU s", file=sys.stderr, flush=True)
         ratio = max(peaks) / min(peaks)

@@ -132,7 +132,7 @@ HEAD = ("", "seconds", "x ours on the same engine", "difference to the maximum",
 
 def compare(folder: Path, engines: Iterable[str]) -> tuple[list[tuple[str, ...]], list[str]]:
     """The table, and what is to be said below it: who is not installed, who was faster, who was not as near."""
-    maximum: Floats = alone(LOCAL, reference, folder)
+    maximum: Floats = alone(reference, folder)
     cells: list[tuple[str, ...]] = []
     below: list[str] = []
     base: dict[str, float] = {}
@@ -142,8 +142,8 @@ def compare(folder: Path, engines: Iterable[str]) -> tuple[list[tuple[str, ...]]
         if importlib.util.find_spec(package) is None or not present(engine):
             below.append(f"Not installed: {name}.")
             continue
-        seconds, beta = alone(engine, measure, name, folder)
-        steep = alone(LOCAL, slope, folder, beta)
+        seconds, beta = alone(measure, name, folder)
+        steep = alone(slope, folder, beta)
         ratio = seconds / base.setdefault(engine, seconds)
         if ratio < 1.0:
             below.append(f"Faster than ours: {name}, in {ratio:.2f} of our time.")

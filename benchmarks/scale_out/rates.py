@@ -13,8 +13,8 @@ import numpy as np
 import suffice as sf
 from benchmarks import alarm
 from benchmarks.scale_out import rows
-from benchmarks.scale_out.engines import LOCAL, alone
-from benchmarks.scale_out.fits import ROUNDS, Fit, logistic
+from benchmarks.scale_out.engines import alone
+from benchmarks.scale_out.fits import SEQUENCES, Fit, field_of_chains, logistic
 from benchmarks.scale_out.rounds import WARM_ROWS, Watch
 
 NAMES = list(alarm.VARIABLES)
@@ -39,7 +39,13 @@ def monitoring(**options: object) -> sf.BayesianNetwork:
 RATES = {
     "ALARM": Fit("37 tables of ALARM, text", patients, monitoring, lambda model: np.empty(0)),
     "GLM": Fit("logistic regression, 50 columns", wide, logistic, lambda model: np.empty(0), {"y": "y"}),
-    "CRF": ROUNDS["CRF"],
+    "CRF": Fit(
+        f"chain CRF, {rows.NEWS_LABELS} labels, {len(rows.NEWS_FEATURES)} features a token, sentences of {rows.STEPS}",
+        rows.newswire,
+        field_of_chains,
+        lambda model: np.empty(0),
+        {**SEQUENCES, "y": "label", "columns": [f"f{number}" for number in range(len(rows.NEWS_FEATURES))]},
+    ),
 }
 HEAD = ("one thread, CPU microseconds a row", "rows", "read and prepared", "a round", "rounds of the fit")
 
@@ -67,6 +73,6 @@ def measure(name: str, folder: Path, iterations: int) -> tuple[float, float, int
 
 def cells(name: str, folder: Path, count: int, seed: int, iterations: int) -> tuple[str, ...]:
     """The row of a fit."""
-    alone(LOCAL, draw, name, folder, count, seed)
-    once, each, number = alone(LOCAL, measure, name, folder, iterations)
+    alone(draw, name, folder, count, seed)
+    once, each, number = alone(measure, name, folder, iterations)
     return RATES[name].title, f"{count:,}", f"{1e6 * once / count:.2f}", f"{1e6 * each / count:.2f}", str(number)

@@ -129,11 +129,11 @@ def compare(
     name: str, folder: Path, rows: int, seed: int, iterations: int, engines: Iterable[str]
 ) -> list[tuple[str, ...]]:
     """The table of a fit: each engine in a process of its own, the local reader first."""
-    alone(LOCAL, draw, name, folder, rows, seed)
-    local: Cost = alone(LOCAL, measure, name, LOCAL, folder, iterations)
+    alone(draw, name, folder, rows, seed)
+    local: Cost = alone(measure, name, LOCAL, folder, iterations)
     cells: list[tuple[str, ...]] = []
     for engine in (LOCAL, *(engine for engine in ENGINES if engine != LOCAL and engine in engines and present(engine))):
-        cost = local if engine == LOCAL else alone(engine, measure, name, engine, folder, iterations)
+        cost = local if engine == LOCAL else alone(measure, name, engine, folder, iterations)
         away = np.abs(cost.parameters - local.parameters) / np.maximum(1.0, np.abs(local.parameters))
         cells.append(
             (

@@ -19,6 +19,9 @@ COLUMNS, STEPS = 20, 20
 MISSING = 0.1
 #: Words and labels of a table of tokens.
 WORDS, LABELS = 1000, 5
+#: Labels of a table of newswire, and how many values each feature has: words about a token, their ends, shapes, flags.
+NEWS_LABELS = 9
+NEWS_FEATURES = (20_000,) * 3 + (5_000,) * 4 + (500,) * 5 + (50,) * 4 + (2,) * 4
 #: Real columns that have missing values: each row has one of 2^4 patterns.
 INCOMPLETE = 4
 
@@ -84,15 +87,20 @@ def wide_regression(law: np.random.Generator, part: np.random.Generator, rows: i
     return regression(law, part, rows, COLUMNS - 1)
 
 
-def tokens(law: np.random.Generator, part: np.random.Generator, rows: int, start: int) -> Columns:
-    """Sentences of equal length: labels of a Markov chain, a word and a shape by each of them."""
+def chain(part: np.random.Generator, rows: int, count: int) -> NDArray[np.int64]:
+    """The labels of sentences of equal length: a Markov chain."""
     sentences = -(-rows // STEPS)
     labels = np.empty((sentences, STEPS), np.int64)
-    labels[:, 0] = part.integers(0, LABELS, sentences)
+    labels[:, 0] = part.integers(0, count, sentences)
     for step in range(1, STEPS):
         anew = part.random(sentences) < 0.6
-        labels[:, step] = np.where(anew, part.integers(0, LABELS, sentences), (labels[:, step - 1] + 1) % LABELS)
-    label = labels.ravel()[:rows]
+        labels[:, step] = np.where(anew, part.integers(0, count, sentences), (labels[:, step - 1] + 1) % count)
+    return labels.ravel()[:rows]
+
+
+def tokens(law: np.random.Generator, part: np.random.Generator, rows: int, start: int) -> Columns:
+    """Sentences with a word and a shape by each label."""
+    label = chain(part, rows, LABELS)
     word = np.minimum(part.exponential(WORDS / 8, rows).astype(np.int64) + 40 * label, WORDS - 1)
     shape = np.where(part.random(rows) < 0.5, label, part.integers(0, LABELS, rows))
     place = np.arange(start, start + rows)
@@ -103,6 +111,19 @@ def tokens(law: np.random.Generator, part: np.random.Generator, rows: int, start
         "shape": texts(shape, [f"s{number}" for number in range(LABELS)]),
         "label": texts(label, [f"l{number}" for number in range(LABELS)]),
     }
+
+
+def newswire(law: np.random.Generator, part: np.random.Generator, rows: int, start: int) -> Columns:
+    """Sentences as for names in newswire: nine labels, and twenty features of few to many values."""
+    label = chain(part, rows, NEWS_LABELS)
+    place = np.arange(start, start + rows)
+    columns = {"sentence": place // STEPS, "step": place % STEPS}
+    for number, size in enumerate(NEWS_FEATURES):
+        # Frequencies fall as those of words do, and half of the values follow the label.
+        value = np.minimum(part.zipf(1.3, rows), size) - 1
+        value = np.where(part.random(rows) < 0.5, (value * NEWS_LABELS + label) % size, value)
+        columns[f"f{number}"] = texts(value, [f"{k}" for k in range(size)])
+    return columns | {"label": texts(label, [f"l{number}" for number in range(NEWS_LABELS)])}
 
 
 def wide_tokens(law: np.random.Generator, part: np.random.Generator, rows: int, start: int) -> Columns:

@@ -16,17 +16,26 @@ from suffice.fitting import outlets as _outlets
 if TYPE_CHECKING:
     from suffice.domain import Domain as Domain
     from suffice.domain import Variable as Variable
+    from suffice.errors import CallError as CallError
+    from suffice.errors import ClusterError as ClusterError
     from suffice.errors import ConvergenceWarning as ConvergenceWarning
     from suffice.errors import DataError as DataError
     from suffice.errors import EstimateError as EstimateError
+    from suffice.errors import ExistenceWarning as ExistenceWarning
     from suffice.errors import FileFormatError as FileFormatError
+    from suffice.errors import FloorWarning as FloorWarning
+    from suffice.errors import KindWarning as KindWarning
+    from suffice.errors import LeftOutWarning as LeftOutWarning
     from suffice.errors import MergeError as MergeError
+    from suffice.errors import MissingAttributeError as MissingAttributeError
     from suffice.errors import MissingColumnError as MissingColumnError
     from suffice.errors import MissingExtraError as MissingExtraError
     from suffice.errors import MissingValueError as MissingValueError
     from suffice.errors import NotFittedError as NotFittedError
     from suffice.errors import OptionError as OptionError
+    from suffice.errors import OptionWarning as OptionWarning
     from suffice.errors import SamplingWarning as SamplingWarning
+    from suffice.errors import SeparationWarning as SeparationWarning
     from suffice.errors import SizeError as SizeError
     from suffice.errors import SufficeError as SufficeError
     from suffice.errors import SufficeWarning as SufficeWarning
@@ -160,11 +169,14 @@ _EXPORTS: dict[str, str] = {
     "plot": "suffice.views",
     "read": "suffice.formats",
     # errors
+    "CallError": "suffice.errors",
+    "ClusterError": "suffice.errors",
     "ConvergenceWarning": "suffice.errors",
     "DataError": "suffice.errors",
     "EstimateError": "suffice.errors",
     "FileFormatError": "suffice.errors",
     "MergeError": "suffice.errors",
+    "MissingAttributeError": "suffice.errors",
     "MissingColumnError": "suffice.errors",
     "MissingExtraError": "suffice.errors",
     "MissingValueError": "suffice.errors",
@@ -172,6 +184,12 @@ _EXPORTS: dict[str, str] = {
     "OptionError": "suffice.errors",
     "SizeError": "suffice.errors",
     "SufficeError": "suffice.errors",
+    "KindWarning": "suffice.errors",
+    "SeparationWarning": "suffice.errors",
+    "OptionWarning": "suffice.errors",
+    "LeftOutWarning": "suffice.errors",
+    "FloorWarning": "suffice.errors",
+    "ExistenceWarning": "suffice.errors",
     "SamplingWarning": "suffice.errors",
     "SufficeWarning": "suffice.errors",
     "UnknownStateError": "suffice.errors",
@@ -179,20 +197,39 @@ _EXPORTS: dict[str, str] = {
 
 __all__ = sorted(_EXPORTS)
 
+#: What other libraries call these classes and functions.
+_ELSEWHERE = {
+    **dict.fromkeys(("DiscreteBayesianNetwork", "BayesianModel", "BayesNet", "BN"), "BayesianNetwork"),
+    **dict.fromkeys(("LinearGaussianBayesianNetwork", "DAG"), "BayesianNetwork"),
+    **dict.fromkeys(("MarkovModel", "MarkovRandomField", "MRF", "FactorGraph", "dmod"), "MarkovNetwork"),
+    **dict.fromkeys(("GraphicalLasso", "cmod"), "GaussianGraph"),
+    **dict.fromkeys(
+        ("GaussianHMM", "CategoricalHMM", "MultinomialHMM", "PoissonHMM", "GMMHMM", "HMM"), "HiddenMarkovModel"
+    ),
+    **dict.fromkeys(("CRF", "LinearChainCRF"), "ChainCRF"),
+    **dict.fromkeys(("LogisticRegression", "LinearRegression", "PoissonRegressor", "glm", "ols", "Logit"), "GLM"),
+    **dict.fromkeys(("GaussianMixture", "GMM"), "Mixture"),
+    **dict.fromkeys(("Gaussian", "norm"), "Normal"),
+    **dict.fromkeys(("load", "load_model", "read_bif"), "read"),
+}
+
 
 def __getattr__(name: str) -> Any:
     """Import the module that holds a public name when the name is first used."""
     if name not in _EXPORTS:
-        raise AttributeError(f"module 'suffice' has no attribute {name!r}")
+        from suffice.errors import MissingAttributeError, meant
+
+        near = meant(_ELSEWHERE.get(name, name), _EXPORTS)
+        raise MissingAttributeError(f"suffice has no {name!r}.{near} dir(suffice) lists its names.")
     value = getattr(importlib.import_module(_EXPORTS[name]), name)
     globals()[name] = value
     return value
 
 
-def _page(report: Report, portrait: Any, path: Any) -> str:
+def _page(report: Report, portrait: Any, path: Any, title: str | None) -> str:
     from suffice.views import write_report
 
-    return write_report(report, portrait, path)
+    return write_report(report, portrait, path, title)
 
 
 def _card(made: str, portrait: Any, report: Report | None) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from suffice import double_double
 from suffice.array_types import Floats
+from suffice.checks import checked_floats
 from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
@@ -66,16 +67,6 @@ class Answer(Protocol):
 def same_bits(left: NDArray[Any], right: NDArray[Any]) -> bool:
     """Equal shape and equal values, NaN equal to NaN."""
     return left.shape == right.shape and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
-
-
-def checked_floats(value: object, shape: tuple[int, ...], what: str, *, least: float | None = None) -> Floats:
-    """An array from a file: the right type and shape, finite, not below `least`."""
-    array = np.asarray(value)
-    if array.dtype != np.float64 or array.shape != shape:
-        raise FileFormatError(f"{what} has shape {array.shape} and type {array.dtype}; expected {shape} and float64.")
-    if not np.isfinite(array).all() or (least is not None and (array < least).any()):
-        raise FileFormatError(f"{what} holds a value that is not finite{'' if least is None else ' or is negative'}.")
-    return array
 
 
 def without_residue(result: Floats, before: Floats, what: str) -> Floats:
@@ -339,7 +330,7 @@ class TermSums(PairSums):
     @property
     def means(self) -> Floats:
         """Weighted mean of each term (terms,)."""
-        return self.sums_pair[0] / self.weight
+        return np.asarray(self.sums_pair[0] / self.weight)
 
     @classmethod
     def empty(cls, names: Sequence[Hashable], domain: Domain, terms: Sequence[Any]) -> TermSums:
@@ -366,7 +357,7 @@ class MomentSums(PairSums):
     @cached_property
     def mean(self) -> Floats:
         """Weighted mean (d,)."""
-        return double_double.divide(self.total_pair, self.weight_pair)[0]
+        return np.asarray(double_double.divide(self.total_pair, self.weight_pair)[0])
 
     @cached_property
     def scatter(self) -> Floats:

@@ -15,8 +15,9 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError, OptionError, listing, shortened
+from suffice.errors import DataError, FileFormatError, OptionError, listing, meant, shortened
 from suffice.options import doubles
+from suffice.options import truth as truth
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -77,7 +78,9 @@ def choice(value: Any, name: str, allowed: Collection[Any], *, otherwise: str = 
         known = False
     if not known:
         two = len(allowed) == 2 and not otherwise
-        raise _refusal(name, value, " or ".join(map(repr, allowed)) if two else f"one of {listing(allowed)}", otherwise)
+        expected = " or ".join(map(repr, allowed)) if two else f"one of {listing(allowed, 20)}"
+        near = meant(value, [other for other in allowed if isinstance(other, str)]) if isinstance(value, str) else ""
+        raise OptionError(f"{name} is {shortened(value)}; expected {expected}{otherwise}.{near}")
     return value
 
 
@@ -98,11 +101,14 @@ def byte_count(value: object, name: str) -> int:
     return int(count)
 
 
-def truth(value: object, name: str) -> bool:
-    """True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise _refusal(name, value, "True or False", "")
-    return bool(value)
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed (0 is a seed), a Generator, or None; the global generator is never touched."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"random_state is {random_state!r}; expected a whole number of at least 0, a NumPy Generator, or None."
+        ) from None
 
 
 def is_real(value: object) -> TypeGuard[float]:
@@ -156,6 +162,18 @@ def weights_of(
         )
     check_total(weights, "sample_weight")
     return weights
+
+
+def checked_floats(
+    value: object, shape: tuple[int, ...], what: str, *, least: float | None = None
+) -> NDArray[np.float64]:
+    """An array from a file: the right type and shape, finite, not below `least`."""
+    array = np.asarray(value)
+    if array.dtype != np.float64 or array.shape != shape:
+        raise FileFormatError(f"{what} has shape {array.shape} and type {array.dtype}; expected {shape} and float64.")
+    if not np.isfinite(array).all() or (least is not None and (array < least).any()):
+        raise FileFormatError(f"{what} holds a value that is not finite{'' if least is None else ' or is negative'}.")
+    return array
 
 
 def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:

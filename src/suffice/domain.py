@@ -20,11 +20,12 @@ import numpy as np
 from suffice.errors import (
     FileFormatError,
     MergeError,
-    MissingColumnError,
     OptionError,
     UnknownStateError,
     listing,
+    meant,
     shortened,
+    unknown_variable,
 )
 from suffice.records import record, replace, set_fields
 
@@ -160,7 +161,8 @@ class Variable:
             labels = tuple(map(as_python, labels))
             if any(map(is_missing, labels)):
                 raise OptionError(
-                    f"The states of {name!r} contain a missing value (None or NaN); a missing value is not a state."
+                    f"The states of {name!r} contain a missing value (None or NaN); a missing value is not a state. "
+                    "Leave it out."
                 )
         elif len(types) == 1 and len(labels) <= _FEW_STATES and type(name) is str and cls is Variable:
             return _shared(name, types.pop(), labels, origin)
@@ -239,7 +241,11 @@ class Variable:
         except TypeError:  # It cannot be hashed, so it is no state.
             code = None
         if code is None:
-            raise self.unknown(state)
+            raise UnknownStateError(
+                f"Variable {self.name!r} has no state {shortened(as_python(state))} "
+                f"({type(as_python(state)).__name__}).{meant(state, self.states)} Its "
+                f"states are: {listing(self.states)}."
+            )
         return code
 
     def unknown(self, state: Hashable, row: int | None = None) -> UnknownStateError:
@@ -248,7 +254,21 @@ class Variable:
         value = as_python(state)
         return UnknownStateError(
             f"Column {self.name!r} holds {shortened(value)} ({type(value).__name__}){where}, which is not one of "
-            f"its {self.card} states: {listing(self.states)}. Declare it in states=, or correct the data."
+            f"its {self.card} states: "
+            f"{listing(self.states)}.{meant(value, self.states)}{self._other_type(value)} Declare "
+            "it in states=, or correct the data."
+        )
+
+    def _other_type(self, value: object) -> str:
+        """For a message: a state that reads alike and is of another type, as a reader of files may have made it."""
+        alike = [state for state in self.states if str(state).casefold() == str(value).casefold()]
+        if not alike or type(alike[0]) is type(value):
+            return ""
+        column, kind = shortened(self.name), type(alike[0]).__name__
+        return (
+            f" The states are of type {kind}: make the column so, as by data[{column}].astype({kind}), or by "
+            f"dtype={kind} "
+            "where a file is read; or give the path of the file to this library."
         )
 
     def merge(self, other: Variable) -> Variable:
@@ -333,8 +353,8 @@ class Domain(Mapping[Hashable, Variable]):
         """The variable of that name."""
         try:
             return self._variables[name]
-        except KeyError:
-            raise MissingColumnError(f"There is no variable {name!r}; known: {listing(self.names)}.") from None
+        except (KeyError, TypeError):  # What cannot be hashed is no name.
+            raise unknown_variable(name, self.names) from None
 
     def __iter__(self) -> Iterator[Hashable]:
         """Names in order."""
@@ -392,10 +412,12 @@ class Domain(Mapping[Hashable, Variable]):
         """One name or several, as a list of known names; a tuple that is itself a name is one name."""
         several = isinstance(variables, list) or (isinstance(variables, tuple) and variables not in self)
         names: list[Hashable] = list(variables) if several else [variables]
+        if not names:
+            raise OptionError(f"No variable is asked for. Name one or more of {listing(self.names)}.")
         for name in names:
             self[name]
         if len(set(names)) != len(names):
-            raise OptionError(f"A variable is asked for twice: {listing(names)}.")
+            raise OptionError(f"A variable is asked for twice: {listing(names)}. Name it once.")
         return names
 
     def select(self, names: Iterable[Hashable]) -> Domain:
@@ -411,7 +433,7 @@ class Domain(Mapping[Hashable, Variable]):
         known = self._variables
         chosen = {name: known[name] if name in known else self[name] for name in asked}
         if len(chosen) != len(asked):
-            raise OptionError(f"A variable is asked for twice: {listing(asked)}.")
+            raise OptionError(f"A variable is asked for twice: {listing(asked)}. Name it once.")
         selected = Domain.__new__(Domain)
         selected._keep(chosen)
         kept[asked] = selected
@@ -431,6 +453,10 @@ _DOMAINS: dict[tuple[int, ...], Domain] = {}
 
 def declare_all(states: Mapping[Any, Any]) -> dict[Hashable, Variable]:
     """Variables from what a user declares, by column."""
+    if not isinstance(states, Mapping):
+        raise OptionError(
+            f"states is {shortened(states)}; expected a dict by variable, such as states={{'sky': ['clear', 'rain']}}."
+        )
     if states and set(map(type, states)) == {str} and set(map(type, states.values())) == {list}:
         listed = tuple(map(tuple, states.values()))
         types = set(map(type, chain.from_iterable(listed)))
@@ -446,13 +472,15 @@ def _declared(names: tuple[str, ...], kind: type, states: tuple[tuple[Hashable, 
 
 
 def declare(name: Hashable, states: object) -> Variable:
-    """A variable from what a user declares: a list of states, ``"real"``, ``"count"`` or a `Variable`."""
+    """A variable from what a user declares: a list of states, a kind (states seen, where discrete) or a `Variable`."""
     if type(states) is list:
         return Variable.discrete(name, states)
     if isinstance(states, Variable):
         return replace(states, name=name)
-    if isinstance(states, str) and states in ("real", "count"):
+    if isinstance(states, str) and states in ("discrete", "real", "count"):
         return Variable(name, states)  # type: ignore[arg-type]
     if isinstance(states, str) or not isinstance(states, Iterable):
-        raise OptionError(f"states[{name!r}] is {states!r}; expected a list of states, 'real', 'count' or a Variable.")
+        raise OptionError(
+            f"states[{name!r}] is {states!r}; expected a list of states, 'discrete', 'real', 'count' or a Variable."
+        )
     return Variable.discrete(name, states)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import double_double
-from suffice.answers import MomentSums, check_moments_left, checked_floats, same_bits
+from suffice.answers import MomentSums, check_moments_left, same_bits
 from suffice.array_types import Floats
+from suffice.checks import checked_floats
 from suffice.domain import Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import FileFormatError, MergeError, listing
@@ -45,12 +46,12 @@ class MomentsByTable:
     @property
     def weight(self) -> Floats:
         """Total weight of each joint state (k,)."""
-        return self.weight_pair[0]
+        return np.asarray(self.weight_pair[0])
 
     @cached_property
     def mean(self) -> Floats:
         """Weighted means (k, d)."""
-        return double_double.divide(self.total_pair, self.weight_pair[..., None])[0]
+        return np.asarray(double_double.divide(self.total_pair, self.weight_pair[..., None])[0])
 
     @cached_property
     def scatter(self) -> Floats:

@@ -6,13 +6,15 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import OptionError, listing
+from suffice.calls import explain_methods, unknown_option
+from suffice.errors import OptionError, asked_by, shortened
 from suffice.records import fields_of, set_fields
 
 if TYPE_CHECKING:
@@ -28,6 +30,13 @@ def doubles(values: object) -> NDArray[np.float64]:
     if array.dtype.kind in "cmMSUV":
         raise TypeError(f"{array.dtype} is no type of real numbers")
     return np.asarray(array, dtype=np.float64)
+
+
+def truth(value: object, name: str) -> bool:
+    """True or False, and nothing that merely has a truth of its own, as the text "no" has."""
+    if not isinstance(value, bool | np.bool_):
+        raise OptionError(f"{name} is {shortened(value)}; expected True or False.")
+    return bool(value)
 
 
 class RunOptions(TypedDict, total=False):
@@ -68,24 +77,29 @@ def own_options(names: Mapping[str, Any]) -> dict[str, Any]:
     return {**own, **names.get("run", {})}
 
 
-class _SpelledOptions(NamedTuple):
-    """All options of a constructor that takes some as ``**run``, and the defaults of these."""
+class _Constructor(NamedTuple):
+    """The options of a constructor that takes some as ``**run``, else None; their defaults; its switches."""
 
-    taken: frozenset[str]
-    defaults: dict[str, Any]
+    taken: frozenset[str] | None = None
+    defaults: Mapping[str, Any] = MappingProxyType({})
+    switches: tuple[str, ...] = ()
 
     def completed(self, options: dict[str, Any], name: str) -> dict[str, Any]:
-        """With the defaults; an option that the constructor does not have is Python's own error."""
-        unknown = next((option for option in options if option not in self.taken), None)
+        """With the defaults; an option that the constructor does not have is Python's own error, which is explained."""
+        unknown = next((option for option in options if self.taken is not None and option not in self.taken), None)
         if unknown is not None:
             raise TypeError(f"{name}.__init__() got an unexpected keyword argument {unknown!r}")
-        return {**self.defaults, **options}
+        complete = {**self.defaults, **options}
+        for switch in self.switches:
+            truth(complete[switch], switch)
+        return complete
 
 
-def _spell_run_options(kind: type[object], constructor: Any) -> _SpelledOptions | None:
-    """Name what a constructor takes as ``**run`` in its signature and in the docstring of its class; None for none."""
+def _spell_run_options(kind: type[object], constructor: Any) -> _Constructor:
+    """Name what a constructor takes as ``**run`` in its signature and in the docstring of its class."""
+    switches = tuple(name for name, type_ in constructor.__annotations__.items() if type_ == "bool")
     if not constructor.__code__.co_flags & inspect.CO_VARKEYWORDS:
-        return None
+        return _Constructor(switches=switches)
     signature = inspect.signature(constructor)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     run = {name: about for name, about in _RUN.items() if name not in signature.parameters}
@@ -100,20 +114,69 @@ def _spell_run_options(kind: type[object], constructor: Any) -> _SpelledOptions 
         words = "\n".join(f"        {name}: {about}" for name, (_, about) in run.items() if name not in own_words)
         kind.__doc__ = re.sub("^ *run:.*$", words, kind.__doc__, count=1, flags=re.MULTILINE)
     defaults = {name: default for name, (default, _) in run.items()}
-    return _SpelledOptions(frozenset([*(p.name for p in own[1:]), *run]), defaults)
+    switches = (*switches, *(name for name in run if name == "progress"))
+    return _Constructor(frozenset([*(p.name for p in own[1:]), *run]), defaults, switches)
 
 
-class Parameterized:
+class Idle(NamedTuple):
+    """An option that changes nothing beside others: `when` these are as it says, `because` of which, in words.
+
+    A model declares such options in one table. One that is set all the same is an error; at its default it never is.
+    """
+
+    option: str
+    when: Callable[[Mapping[str, Any]], bool]
+    because: str
+
+
+@lru_cache(maxsize=256)
+def _defaults(constructor: Any) -> Mapping[str, Any]:
+    return {name: parameter.default for name, parameter in inspect.signature(constructor).parameters.items()}
+
+
+class PatientType(type):
+    """The type of things with options: what scikit-learn sets is refused when it is used, what a person sets at once.
+
+    A search of scikit-learn sets options that may be wrong, and goes on where `fit` refuses them.
+    """
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        """An instance; options that are refused make one that only knows them, where scikit-learn asks."""
+        try:
+            return super().__call__(*args, **options)
+        except Exception as error:
+            if not asked_by("sklearn"):
+                raise
+            given = cls.__signature__.bind(*args, **options)
+            given.apply_defaults()
+            made = cls.__new__(cls)  # type: ignore[call-overload]
+            set_fields(made, _options=dict(given.arguments), _refused=error)
+            return made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the constructor."""
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+class Parameterized(metaclass=PatientType):
     """Options in the constructor, kept as they were given.
 
     Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.
     """
 
+    #: Why the options were refused, where scikit-learn has set them.
+    _refused: Exception | None = None
+
     #: Options that say what the object is: when one of them changes, what was learned is another thing's.
     _defining: ClassVar[frozenset[str]] = frozenset({"structure"})
 
-    #: The options that the constructor takes as ``**run``; None where it names all options itself.
-    _run: ClassVar[_SpelledOptions | None] = None
+    #: What the constructor takes.
+    _run: ClassVar[_Constructor] = _Constructor()
+
+    #: Options that have no effect beside others.
+    _idle: ClassVar[tuple[Idle, ...]] = ()
 
     #: The options by name; none before the constructor has run.
     _options: Mapping[str, Any] = MappingProxyType({})
@@ -123,10 +186,19 @@ class Parameterized:
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls._run = _spell_run_options(cls, vars(cls)["__init__"])
+        explain_methods(cls)
 
     def __init__(self, **options: object) -> None:
         """Keep the options as they were given."""
-        self._options = options if self._run is None else self._run.completed(options, type(self).__name__)
+        self._options = self._run.completed(options, type(self).__name__)
+
+    def _refuse_idle(self, **beside: object) -> None:
+        """Raise where an option was set that has no effect on a fit with what is given `beside` the examples."""
+        defaults = _defaults(type(self).__init__) if self._idle else {}
+        for option, when, because in self._idle:
+            value = self._options[option]
+            if not _same(value, defaults[option]) and when({**self._options, **beside}):
+                raise OptionError(f"{option}={_short(value)} has no effect: {because}. Leave {option}= out.")
 
     def __setattr__(self, name: str, value: object) -> None:
         """An option that is written to is set as by `set_params`; anything else is an attribute of its own."""
@@ -156,14 +228,14 @@ class Parameterized:
         for name, value in options.items():
             outer, _, inner = name.partition("__")
             if outer not in merged:
-                raise OptionError(f"{type(self).__name__} has no option {name!r}; it has {listing(merged)}.")
+                raise unknown_option(type(self).__name__, name, list(merged))
             if inner:
                 nested.setdefault(outer, {})[inner] = value
             else:
                 merged[outer] = value
         for outer, inside in nested.items():
             if not hasattr(merged[outer], "get_params"):
-                raise OptionError(f"The option {outer!r} is {merged[outer]!r} and has no options of its own.")
+                raise OptionError(f"{outer} is {merged[outer]!r}, which has no options of its own. Give {outer}=.")
             merged[outer] = copy.copy(merged[outer]).set_params(**inside)
         fresh = type(self)(**merged)
         if self._defining & options.keys():

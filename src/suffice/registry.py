@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Generic, TypeVar, cast
 
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, meant
 
 T = TypeVar("T")
 
@@ -65,8 +65,9 @@ class Registry(Generic[T]):
         """The value that an option names; others: names that it takes besides, for the message."""
         value = self.find(name) if isinstance(name, str) else None
         if value is None:
-            known = listing(dict.fromkeys([*others, *self.names()]), 20)
-            raise OptionError(f"{option} is {name!r}; expected one of {known}.")
+            known = list(dict.fromkeys([*others, *self.names()]))
+            near = meant(name, known) if isinstance(name, str) else ""
+            raise OptionError(f"{option} is {name!r}; expected one of {listing(known, 20)}.{near}")
         return value
 
     def _offered(self) -> dict[str, Callable[[], T]]:

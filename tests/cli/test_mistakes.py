@@ -47,6 +47,10 @@ MISTAKES = {
     "open end": (("fit", "rain ->", "rows.csv"), "names no variable at one end"),
     "cycle": (("fit", "rain -> wet; wet -> rain", "rows.csv"), "cycle"),
     "unknown column": (("fit", "rain -> fog", "rows.csv"), "There is no column 'fog' in the data."),
+    "many integers": (
+        ("fit", "id -> wet", "many.csv"),
+        "--states id=discrete for states, or --states id=real for numbers",
+    ),
     "unknown weight": ((*FIT, "--weight", "heavy"), "There is no column 'heavy' in the data."),
     "unknown model": ((*FIT, "--model", "forest"), "--model 'forest': expected one of bayes, markov, gaussian, glm"),
     "wrong option": (
@@ -122,6 +126,45 @@ MISTAKES = {
         "holds Bayesian networks; a MarkovNetwork goes",
     ),
     "unknown ending": (("convert", "net.json", "net.doc"), "'net.doc' has no known ending"),
+    "report of no model": (("report", "nowhere.json"), "No such file or directory: nowhere.json"),
+    "report of rows": (("report", "rows.csv"), "'rows.csv' has no known ending"),
+    "report of a summary": (("report", "part.json"), "'part.json' holds no report of a fit. Fit it"),
+    "report into no folder": (("report", "net.json", "-o", "nowhere/net.html"), "nowhere"),
+    "misspelt variable": (("query", "net.json", "rian"), "Did you mean 'rain'?"),
+    "misspelt evidence": (("query", "net.json", "rain", "--given", "wte=yes"), "Did you mean 'wet'?"),
+    "misspelt state": (("query", "net.json", "rain", "--given", "wet=yess"), "Did you mean 'yes'?"),
+    "misspelt target": (("predict", "net.json", "rows.csv", "--target", "rian"), "Did you mean 'rain'?"),
+    "misspelt node": (("table", "net.json", "rian"), "Did you mean 'rain'?"),
+    "misspelt column": (("fit", "rian -> wet", "rows.csv"), "Did you mean 'rain'?"),
+    "misspelt weight": ((*FIT, "--weight", "xx"), "There is no column 'xx'"),
+    "misspelt model": ((*FIT, "--model", "bayess"), "Did you mean 'bayes'?"),
+    "misspelt solver": (("fit", "rain -- wet", "rows.csv", "--solver", "l-bfgs"), "Did you mean 'lbfgs'?"),
+    "misspelt option": ((*FIT, "--option", "n_inits=2"), "Did you mean 'n_init'?"),
+    "option of hmmlearn": ((*FIT, "--option", "n_iter=5"), "Did you mean 'max_iter'?"),
+    "option of pgmpy": ((*FIT, "--option", "pseudo_counts=5"), "Did you mean 'prior'?"),
+    "option of scikit-learn": ((*FIT, "--option", "tol=5"), "Did you mean 'tolerance'?"),
+    "misspelt family": (("fit", "x ~ z", "rows.csv", *GLM, "--option", "family=poison"), "Did you mean 'poisson'?"),
+    "misspelt formula": (("fit", "x ~ zz", "rows.csv", *GLM), "'zz'"),
+    "misspelt response": (("fit", "rows.csv", *GLM, "--response", "xx", "--column", "z"), "'xx'"),
+    "misspelt term": (("fit", "rows.csv", *GLM, "--response", "x", "--column", "zz"), "'zz'"),
+    "link that is none": (("fit", "x ~ z", "rows.csv", *GLM, "--option", "link=lgo"), "link is 'lgo'"),
+    "switch that is none": (
+        ("fit", "x ~ z", "rows.csv", *GLM, "--option", "fit_intercept=5"),
+        "expected True or False",
+    ),
+    "seed that is none": ((*FIT, "--option", "random_state=-5"), "random_state is -5; expected a whole number"),
+    "threads that are none": ((*FIT, "--option", "threads=0"), "threads is 0; expected a whole number"),
+    "own parent": (("fit", "rain -> rain", "rows.csv"), "'rain' is its own parent. Remove"),
+    "edge twice": (("fit", "rain -> wet; rain -> wet", "rows.csv"), "more than once. Give it once."),
+    "score without data": (("score", "net.json"), "Missing argument"),
+    "score of a missing file": (("score", "net.json", "nowhere.csv"), "There is no file 'nowhere.csv'."),
+    "sample of words": (("sample", "net.json", "-n", "many"), "suffice: "),
+    "question of a misspelt kind": (
+        ("predict", "glm.json", "rows.csv", "--option", "kidn=link"),
+        "Did you mean 'kind'?",
+    ),
+    "kind of prediction": (("predict", "glm.json", "rows.csv", "--option", "kind=lnik"), "kind is 'lnik'; expected"),
+    "method of decoding": (("predict", "hmm.json", "rows.csv", "--option", "methd=x"), "suffice: "),
     "samples below none": (("sample", "net.json", "-n", "-3"), "suffice: "),
     "steps of a chain": (
         ("sample", "hmm.json", "-n", "1"),
@@ -142,12 +185,17 @@ def files(place: Path) -> None:
     from suffice.formats import write
 
     write(sf.summarize(net, "rows.csv"), "part.json")
+    Path("many.csv").write_text("id,wet\n" + "".join(f"{k},{k % 2}\n" for k in range(60)))
     Path("cut.json").write_text(Path("net.json").read_text()[:200])
     Path("other.json").write_text('{"hello": "world"}')
     Path("bad-states.json").write_text(json.dumps([1, 2]))
     Path("ragged.txt").write_text("a B\nc d E\n")
     Path("blank.txt").write_text("\n\n")
     Path("words.txt").write_text("a\nb\n")
+
+
+def test_there_are_a_hundred() -> None:
+    assert len(MISTAKES) >= 100
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -160,3 +208,14 @@ def test_a_mistake_is_one_sentence(command: Command, files: None, name: str) -> 
     assert answer.err.count("\n") == 1
     assert said in answer.err
     assert "Error:" not in answer.err
+
+
+def test_a_page_is_made_of_a_saved_model(good: Command, files: None) -> None:
+    assert good("report", "net.json").out == "written to net.html\n"
+    assert "<html" in Path("net.html").read_text()
+    assert json.loads(good("report", "net.json", "-o", "page.html", "--json").out)["file"] == "page.html"
+
+
+def test_tables_with_tabs_are_read(good: Command, files: None) -> None:
+    Path("rows.tsv").write_text(Path("rows.csv").read_text().replace(",", "\t"))
+    assert good("score", "net.json", "rows.tsv").out == good("score", "net.json", "rows.csv").out

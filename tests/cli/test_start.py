@@ -77,7 +77,7 @@ def test_an_error_of_another_package_is_one_line_too(command: Command, place: Pa
 
 def started(*arguments: str, **options: object) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "suffice", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def test_a_closed_pipe_is_no_error(good: Command, place: Path) -> None:

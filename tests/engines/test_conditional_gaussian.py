@@ -156,17 +156,25 @@ def test_rows_with_gaps_are_one_evidence_each(seed: int) -> None:
             brute = expected[number]
             assert group.log_evidence[place] == pytest.approx(brute.log_evidence, rel=1e-8, abs=1e-9)
             np.testing.assert_allclose(group.marginals[scope][place], brute.table(scope), rtol=1e-7, atol=1e-10)
+            known = {name: group.states[name] for name in network.cards if name in group.states}
+            assert set(known) <= set(rows[number])
+            hidden: set[str] = set()
             for part in group.parts:
-                known = {name: group.states[name] for name in network.cards if name in group.states}
-                assert set(known) <= set(rows[number])
-                weights = part.weights[place]
-                np.testing.assert_allclose(weights, brute.table(part.interface).ravel(), rtol=1e-7, atol=1e-10)
-                mean = weights @ part.means[:, place]
-                away = part.means[:, place] - mean
-                covariance = np.einsum("c,cuv->uv", weights, part.covariances) + (weights[:, None] * away).T @ away
-                wanted = brute.moments(part.hidden)
-                np.testing.assert_allclose(mean, wanted[0], rtol=1e-6, atol=1e-8)
-                np.testing.assert_allclose(covariance, wanted[1], rtol=1e-6, atol=1e-8)
+                for component in np.flatnonzero((part.layout.rows == place).any(axis=1)):
+                    at = part.layout.rows[component].tolist().index(place)
+                    names = [group.order[node] for node in part.layout.hidden[component]]
+                    assert hidden.isdisjoint(names)
+                    hidden.update(names)
+                    weights = part.weights[component, at]
+                    np.testing.assert_allclose(weights, brute.table(part.interface).ravel(), rtol=1e-7, atol=1e-10)
+                    means = part.means[component, :, at]
+                    away = means - weights @ means
+                    covariance = np.einsum("c,cuv->uv", weights, part.covariances[component])
+                    covariance += (weights[:, None] * away).T @ away
+                    wanted = brute.moments(names)
+                    np.testing.assert_allclose(weights @ means, wanted[0], rtol=1e-6, atol=1e-8)
+                    np.testing.assert_allclose(covariance, wanted[1], rtol=1e-6, atol=1e-8)
+            assert hidden == set(network.regressions) - set(rows[number])
 
 
 def test_hidden_columns_and_no_columns() -> None:
@@ -180,9 +188,7 @@ def test_hidden_columns_and_no_columns() -> None:
     assert log_evidence(engine, gaps).tolist() == [0.0, 0.0, 0.0]
     (group,) = solve_rows(engine, gaps)
     mean, _ = Brute(network, {}).moments([name])
-    part = next(part for part in group.parts if name in part.hidden)
-    found = np.einsum("nc,cnu->nu", part.weights, part.means)[:, part.hidden.index(name)]
-    assert found.tolist() == pytest.approx([mean[0]] * 3, rel=1e-9)
+    assert group.means_of(name).tolist() == pytest.approx([mean[0]] * 3, rel=1e-9)
     with pytest.raises(sf.DataError, match="columns of one length"):
         log_evidence(engine, {name: values, "d0": np.zeros(3)})
 

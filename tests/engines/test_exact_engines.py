@@ -151,16 +151,6 @@ def test_random_rows(engine: str, case: tuple[Structure, list[Floats | None]], d
         assert close(found, wanted)
 
 
-def test_best_rows_complete_each_row(planner: Planner) -> None:
-    structure = ZOO["families"]
-    model = planner(*structure).load(random_factors(structure, 3))
-    rows = np.random.default_rng(0).integers(-1, 2, size=(40, 3))
-    found = model.best_rows(rows, ("s", "p", "t"))
-    for codes, completion in zip(rows, found, strict=True):
-        seen = {node: int(code) for node, code in zip(("s", "p", "t"), codes, strict=True) if code >= 0}
-        assert list(model.most_probable(seen).states.values()) == completion.tolist()
-
-
 def test_ties_go_to_the_lowest_states(planner: Planner) -> None:
     structure = ZOO["cycle"]
     model = planner(*structure).load([np.ones([structure[0][node] for node in scope]) for scope in structure[1]])
@@ -265,11 +255,6 @@ WRONG: dict[str, tuple[Callable[[Planner], Any], type[Exception], str]] = {
         lambda plan: plan({"a": 2}, []).load([]).expect([[0]], row_factors={("a",): [[0.0, math.nan]]}),
         DataError,
         "row factor of .* holds NaN",
-    ),
-    "impossible row": (
-        lambda plan: plan({"a": 2}, [("a",)]).load([[0.0, 1.0]]).best_rows([[1], [0]]),
-        DataError,
-        "probability 0",
     ),
 }
 

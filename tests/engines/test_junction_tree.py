@@ -260,16 +260,6 @@ def test_weights_are_checked() -> None:
         model.condition().sample(-1)
 
 
-def test_clique_marginals_cover_all_cliques(large: tuple[Structure, list[Floats]]) -> None:
-    structure, factors = large
-    plan = plan_tree(*structure)
-    posterior = plan.load(factors).condition()
-    found = posterior.clique_marginals()
-    assert sorted(sorted(nodes) for nodes, _ in found) == sorted(sorted(nodes) for nodes in plan.cliques)  # type: ignore[type-var]
-    for nodes, table in found:
-        np.testing.assert_allclose(table, posterior.marginal(nodes), rtol=1e-12, atol=1e-16)
-
-
 # Log-linear models ---------------------------------------------------------------------------------------------------
 
 

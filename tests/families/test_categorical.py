@@ -425,7 +425,7 @@ def test_options_are_checked() -> None:
     with pytest.raises(sf.OptionError, match="2 parts and there are 3 states"):
         sf.Categorical(prior=sf.Dirichlet([1, 1])).fit(X)
     with pytest.raises(sf.OptionError, match="estimate"):
-        sf.Categorical(estimate="median").fit(X)
+        sf.Categorical(estimate="median").fit(X)  # type: ignore[arg-type]
     with pytest.raises(sf.OptionError, match="needs a prior"):
         sf.Categorical(estimate="map").fit(X)
     with pytest.raises(sf.OptionError, match="nothing to fit"):

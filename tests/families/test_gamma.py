@@ -325,3 +325,18 @@ def test_the_certificate_measures_wrong_parameters_as_its_definition_says(shape:
     covariance = np.array([[special.polygamma(1, shape), 1 / rate], [1 / rate, shape / rate**2]])
     assert gap == pytest.approx(np.max(np.abs(slope) / np.sqrt(np.diag(covariance))), rel=1e-11)
     assert decrement == pytest.approx(math.sqrt(slope @ np.linalg.solve(covariance, slope)), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "x", "expected"),
+    [  # The density in 60 digits.
+        (1e14, 1e8, 1e6, -5.5241092200258474433),
+        (1e8, 1e14, 1e-6, 22.10691189590270081),
+        (2.5, 1e14, 2e-14, 30.991229202283627131),
+        (1e14, 3.5, 2.5e13, -31.198840279224222266),
+    ],
+)
+def test_the_beta_prime_density_keeps_its_digits_with_large_shapes(
+    alpha: float, beta: float, x: float, expected: float
+) -> None:
+    np.testing.assert_allclose(sf.BetaPrime(alpha, beta).log_prob(x), expected, rtol=1e-14)

@@ -135,9 +135,10 @@ def test_posterior_predictive_and_evidence(weights: NDArray[np.int64] | None) ->
     for row in rows:
         df = state.dof_ - 3 + 1
         shape = state.inverse_scale_ * (state.strength_ + 1) / (state.strength_ * df)
-        evidence += float(stats.multivariate_t(state.mean_, shape, df=df).logpdf(row))
+        evidence += float(stats.multivariate_t(state.mean_, shape, df=df).logpdf(row))  # type: ignore[arg-type]
         np.testing.assert_allclose(
-            state._predictive_distribution().log_prob(row), stats.multivariate_t(state.mean_, shape, df=df).logpdf(row)
+            state._predictive_distribution().log_prob(row),
+            stats.multivariate_t(state.mean_, shape, df=df).logpdf(row),  # type: ignore[arg-type]
         )
         state = state._updated(1.0, row, np.zeros((3, 3)))
     assert law.log_evidence_ == pytest.approx(evidence, rel=1e-11)
@@ -181,7 +182,7 @@ def test_priors_of_parts_agree_with_the_prior_of_the_whole() -> None:
         law = whole._predictive_distribution()
         places = np.ix_([2, 0], [2, 0])
         evidence += float(
-            stats.multivariate_t(law.location_[[2, 0]], law.shape_[places], df=law.df_).logpdf(row[[2, 0]])
+            stats.multivariate_t(law.location_[[2, 0]], law.shape_[places], df=law.df_).logpdf(row[[2, 0]])  # type: ignore[arg-type]
         )
         mine = state._predictive_distribution()
         assert mine.df_ == pytest.approx(law.df_)

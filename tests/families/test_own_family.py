@@ -63,7 +63,7 @@ class LogGammaMember(FamilyMember):
         return np.array([0.0, -1 / mean[1]])
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
-        return np.asarray(generator(random_state).gamma(self.shape_, 1 / self.rate_, size=n))
+        return np.asarray(generator(random_state).gamma(self.shape_, 1 / self.rate_, size=n))  # type: ignore[attr-defined]
 
     def ask(self, domain: Any) -> Any:
         (name,) = domain.names
@@ -144,7 +144,7 @@ def test_options_of_a_fit_are_named_in_the_signature_and_others_refused() -> Non
         *("max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint")
     ]
     law = LogGamma(max_iter=7)
-    assert law.get_params()["max_iter"] == law.clone().max_iter == 7
+    assert law.get_params()["max_iter"] == law.clone().max_iter == 7  # type: ignore[attr-defined]
     assert repr(law) == "LogGamma(max_iter=7)"
     with pytest.raises(TypeError, match="'maximum'"):
         LogGamma(maximum=7)  # type: ignore[call-arg]

@@ -120,7 +120,7 @@ def _graph(chance: random.Random) -> Callable[[], Any]:
 def _regression(chance: random.Random) -> Callable[[], Any]:
     table = any_table(chance, "uvy")
     family = chance.choice(("gaussian", "poisson", "binomial", "gamma", "negative_binomial", "multinomial"))
-    return lambda: sf.GLM(family, max_iter=10).fit(table, y="y", columns=["u", "v"])
+    return lambda: sf.GLM(family, max_iter=10).fit(table, y="y", columns=["u", "v"])  # type: ignore[arg-type]
 
 
 def _chain(chance: random.Random) -> Callable[[], Any]:

@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from suffice.errors import OptionError
 from suffice.graphs.chordality import is_chordal
-from suffice.graphs.clique_tree import CliqueTree, broken_intersection, clique_tree, maximal_cliques
+from suffice.graphs.clique_tree import CliqueTree, clique_tree
 from suffice.graphs.nodes import Node
 from suffice.graphs.triangulation import RULES, Rule, best_triangulation, eliminate, triangulate
 from suffice.graphs.undirected import connected_components, graph_of_scopes, neighbours_of
@@ -103,8 +103,21 @@ def test_cliques_are_the_maximal_ones(case: tuple[dict[Node, set[Node]], dict[No
         if all(second in chordal[first] for first, second in combinations(nodes, 2))
     ]
     maximal = {nodes for nodes in complete if not any(nodes < other for other in complete)}
-    assert {frozenset(clique) for clique in maximal_cliques(found)} == maximal
+    assert {frozenset(clique) for clique in clique_tree(found).cliques} == maximal
     assert found.cells == sum(math.prod(cards[node] for node in clique) for clique in maximal)
+
+
+def broken_intersection(cliques: Sequence[Iterable[Node]], edges: Iterable[tuple[int, int]]) -> Node | None:
+    """A node whose cliques the edges do not connect, or None: then the running intersection property holds.
+
+    The edges must form a forest over the indices of the cliques. In a forest, k cliques that hold a node are connected
+    if and only if k - 1 edges join two of them.
+    """
+    sets = list(map(frozenset, cliques))
+    surplus: Counter[Node] = Counter(node for clique in sets for node in clique)
+    for first, second in edges:
+        surplus.subtract(sets[first] & sets[second])
+    return min((node for node, count in surplus.items() if count != 1), key=str, default=None)
 
 
 @given(weighted_graphs())

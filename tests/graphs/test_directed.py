@@ -16,7 +16,6 @@ from suffice.graphs.directed import (
     moral_graph,
     parents_of,
     topological_order,
-    without_barren,
 )
 from suffice.graphs.nodes import Node, in_order, node_key
 
@@ -103,13 +102,6 @@ def test_closing_a_path_makes_a_cycle_that_is_found(edges: list[tuple[int, int]]
 
 def test_ancestors_of_asia() -> None:
     assert ancestors(parents_of(ASIA), ["dysp"]) == {"dysp", "either", "bronc", "tub", "lung", "asia", "smoke"}
-
-
-def test_barren_nodes_are_left_out() -> None:
-    parents = parents_of(ASIA)
-    kept = without_barren(parents, ["tub"], observed=["lung"])
-    assert kept == {"asia": (), "tub": ("asia",), "smoke": (), "lung": ("smoke",)}
-    assert list(kept) == [node for node in parents if node in kept]
 
 
 def test_the_moral_graph_marries_parents() -> None:

@@ -71,7 +71,8 @@ def test_without_a_place_for_the_cache_it_warns_once_and_works(monkeypatch: pyte
     def no_locator(*loops: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(*loops, **options)  # Numba decorates loops of its own when it first compiles.
+        compiled: Callable[..., Any] = njit(*loops, **options)  # Numba decorates loops of its own at first.
+        return compiled
 
     monkeypatch.setattr(numba, "njit", no_locator)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
@@ -91,7 +92,8 @@ def test_where_nothing_else_can_be_written_a_private_folder_serves(
     def no_locator(*loops: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         if options.get("cache") and not numba.config.CACHE_DIR:
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(*loops, **options)  # Numba decorates loops of its own when it first compiles.
+        compiled: Callable[..., Any] = njit(*loops, **options)  # Numba decorates loops of its own at first.
+        return compiled
 
     monkeypatch.setattr(numba, "njit", no_locator)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")

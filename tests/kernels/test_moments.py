@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from suffice.double_double import add, centred, rounded, subtract
 from suffice.errors import DataError
 from suffice.kernels import choice, moments
-from suffice.kernels.moments import all_finite, column_sums, moment_sums
+from suffice.kernels.moments import column_sums, moment_sums
 
 Floats = NDArray[np.float64]
 PATHS = ("numpy", "compiled")
@@ -288,19 +288,3 @@ def test_arguments_are_checked() -> None:
         moment_sums(np.zeros((1, 3)), np.ones(2))
     with pytest.raises(DataError, match=r"Weights have shape \(2,\) for 3 rows"):
         column_sums(np.zeros((1, 3)), np.ones(2))
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([[1.0, 2.0]], True),
-        ([[1.0, math.nan]], False),
-        ([[math.inf, -math.inf]], False),
-        ([[1e308, 1e308, 1e308]], True),
-        ([[1e308, 1e308, math.inf]], False),
-        ([[1, 2]], True),
-        ([[]], True),
-    ],
-)
-def test_all_finite(values: list[list[float]], expected: bool) -> None:
-    assert all_finite(np.array(values)) is expected

@@ -64,7 +64,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     return FORMS[request.param]
 
 
-def law_of(solver: str, data: Any) -> Any:
+def law_of(solver: Any, data: Any) -> Any:
     sampling = sf.GibbsSampling(chains=8, burn_in=5, draws=20)
     model = sf.MarkovNetwork(EDGES, solver=solver, sampling=sampling, random_state=0, max_iter=20)
     return model.fit(data)

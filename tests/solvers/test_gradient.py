@@ -211,7 +211,7 @@ def test_an_interrupt_gives_the_best_so_far(solve: Callable[..., Outcome]) -> No
         calls += 1
         if calls == 12:
             raise KeyboardInterrupt
-        return objective(x)
+        return objective(x)  # type: ignore[no-any-return]
 
     outcome = solve(interrupted, np.zeros(len(observed)), Control())
     assert (outcome.converged, outcome.stop_reason) == (False, "interrupted")

@@ -13,7 +13,7 @@ from suffice.errors import SizeError
 from suffice.solvers import rank as ranks
 from suffice.solvers.faces import smallest_face
 from suffice.solvers.polytope import MarginalPolytope
-from suffice.solvers.rank import covariance_rank, dimensions, matrix_rank, rank, table_rank
+from suffice.solvers.rank import dimensions, matrix_rank, rank, table_rank
 
 scopes_of_five = st.lists(st.sets(st.integers(0, 4), max_size=4).map(tuple), min_size=1, max_size=5)
 
@@ -90,16 +90,12 @@ def test_features(columns: list[list[int]]) -> None:
     rows = design(scopes, cards, range(3)) @ matrix
     expected = plain_rank(rows)
     assert rank(MarginalPolytope.of(cards, scopes, matrix)) == expected
-    centred = rows - rows.mean(axis=0)
-    assert covariance_rank(centred.T @ centred / len(rows)) == expected
 
 
 def test_features_of_very_different_scales() -> None:
     matrix = np.diag([1e-8, 1.0, 1e8, 1.0])
     assert rank(MarginalPolytope.of({0: 2, 1: 2}, [(0, 1)], matrix)) == 3
     assert matrix_rank(matrix) == 4
-    assert covariance_rank(np.zeros((3, 3))) == 0
-    assert covariance_rank(np.zeros((0, 0))) == 0
     assert matrix_rank(np.zeros((3, 0))) == 0
 
 

@@ -177,10 +177,10 @@ def test_truncated_solutions_ascend() -> None:
     matrix = root @ root.T
     vector = matrix @ generator.normal(size=6)
     for forcing in (0.9, 0.3, 1e-3, 1e-9):
-        found = solve_truncated(lambda v: np.asarray(matrix @ v), vector, np.ones(6), forcing)
+        found, _ = solve_truncated(lambda v: np.asarray(matrix @ v), vector, np.ones(6), forcing)
         assert vector @ found > 0.0
         assert np.linalg.norm(vector - matrix @ found) <= forcing * np.linalg.norm(vector)
-    flat = solve_truncated(np.zeros_like, vector, np.full(6, 2.0), 0.1)
+    flat, _ = solve_truncated(np.zeros_like, vector, np.full(6, 2.0), 0.1)
     np.testing.assert_array_equal(flat, 2.0 * vector)
 
 

@@ -31,7 +31,7 @@ def patient() -> Iterator[Solver]:
 
 def test_a_markov_network_offers_a_solver_that_was_registered(patient: Solver) -> None:
     prior = sf.Normal(variance=4.0)
-    mine = sf.MarkovNetwork(PAIRS, solver="patient", prior=prior).fit(ROWS)
+    mine = sf.MarkovNetwork(PAIRS, solver="patient", prior=prior).fit(ROWS)  # type: ignore[arg-type]
     theirs = sf.MarkovNetwork(PAIRS, solver="newton", prior=prior).fit(ROWS)
     assert mine.report_.method == "patient L-BFGS on exact moments"
     assert mine.converged_
@@ -69,7 +69,7 @@ def test_conditional_random_fields_offer_those_of_the_house(solver: str) -> None
 
 
 def test_a_laplace_prior_takes_solvers_that_turn_corners(patient: Solver) -> None:
-    for make in (sf.ChainCRF(sf.Laplace(scale=1.0), solver="patient"), sf.ChainCRF(sf.Laplace(scale=1.0), solver="cg")):
+    for make in (sf.ChainCRF(sf.Laplace(scale=1.0), solver="patient"), sf.ChainCRF(sf.Laplace(scale=1.0), solver="cg")):  # type: ignore[arg-type]
         with pytest.raises(sf.OptionError, match="a Laplace prior has none at 0; use solver='owlqn'"):
             make.fit(SEQUENCES, LABELS)
 
@@ -87,16 +87,16 @@ def test_a_solver_says_what_it_needs() -> None:
 def test_it_is_offered_with_features_and_with_a_penalty(patient: Solver) -> None:
     terms = [*PAIRS, sf.Feature(("A", "C"), lambda a, c: a == c)]
     for prior in (None, sf.Normal(variance=2.0), sf.MultivariateNormal(np.zeros(9), 2.0 * np.eye(9))):
-        mine = sf.MarkovNetwork(terms, solver="patient", prior=prior).fit(ROWS)
+        mine = sf.MarkovNetwork(terms, solver="patient", prior=prior).fit(ROWS)  # type: ignore[arg-type]
         best = sf.MarkovNetwork(terms, prior=prior).fit(ROWS)
         assert mine.converged_
         np.testing.assert_allclose(mine.to_joint().values, best.to_joint().values, atol=1e-8)
     with pytest.raises(sf.OptionError, match="A Laplace prior goes with solver='owlqn'"):
-        sf.MarkovNetwork(terms, solver="patient", prior=sf.Laplace(scale=1.0)).fit(ROWS)
+        sf.MarkovNetwork(terms, solver="patient", prior=sf.Laplace(scale=1.0)).fit(ROWS)  # type: ignore[arg-type]
     cornered = Solver("patient-corners", "patient OWL-QN", named("owlqn").solve, corners=True)
     register(cornered)
     try:
-        mine = sf.MarkovNetwork(terms, solver="patient-corners", prior=sf.Laplace(scale=1.0)).fit(ROWS)
+        mine = sf.MarkovNetwork(terms, solver="patient-corners", prior=sf.Laplace(scale=1.0)).fit(ROWS)  # type: ignore[arg-type]
         best = sf.MarkovNetwork(terms, prior=sf.Laplace(scale=1.0)).fit(ROWS)
         np.testing.assert_allclose(mine.weights_, best.weights_, atol=1e-8)
     finally:
@@ -113,7 +113,7 @@ def test_a_solver_that_is_not_there() -> None:
     with pytest.raises(sf.OptionError, match="solver is 'patient'; expected one of 'lbfgs'"):
         named("patient")
     with pytest.raises(sf.OptionError, match="solver is 'patient'; expected one of 'auto'"):
-        sf.MarkovNetwork(PAIRS, solver="patient")
+        sf.MarkovNetwork(PAIRS, solver="patient")  # type: ignore[arg-type]
 
 
 def test_what_a_solver_needs() -> None:

@@ -13,18 +13,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from suffice.errors import MissingValueError
 from suffice.sources.base import Batch
 
 COLUMNS = ["s", "t", "x", "y"]
 
-#: Dask has been seen to wait without an end for a worker of a LocalCluster that died in the middle of a round, so that
-#: these tests run where they are asked for, with somebody to stop them.
-kills_workers = pytest.mark.skipif(
-    "SUFFICE_KILL_WORKERS" not in os.environ, reason="Dask may wait for ever; set SUFFICE_KILL_WORKERS=1"
-)
+#: A LocalCluster gives up a worker that is away this long after one of its deaths. By default that is 15 s: killed once
+#: more just before it, a worker would never come back, and tests kill theirs more often than accidents do.
+KILLED_OFTEN = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 
 
 def frame(rows: int = 3000) -> pd.DataFrame:
@@ -53,7 +50,7 @@ class Gram:
 
     def evaluate(self, prepared: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         mean = 1 / (1 + np.exp(-(prepared @ parameters)))
-        return prepared.T @ (prepared * (mean * (1 - mean))[:, None])
+        return np.asarray(prepared.T @ (prepared * (mean * (1 - mean))[:, None]))
 
 
 def gram_of(data: pd.DataFrame, parameters: np.ndarray) -> np.ndarray:
@@ -61,7 +58,7 @@ def gram_of(data: pd.DataFrame, parameters: np.ndarray) -> np.ndarray:
     dummies = [pd.get_dummies(data[name], dtype=float).iloc[:, 1:] for name in ("s", "t")]
     design = np.column_stack([np.ones(len(data)), data[["x", "y"]], *dummies])
     mean = 1 / (1 + np.exp(-(design @ parameters)))
-    return design.T @ np.diag(mean * (1 - mean)) @ design
+    return np.asarray(design.T @ np.diag(mean * (1 - mean)) @ design)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Powers:
     """Sums of a power of a column."""
 
     def prepare(self, batch: Batch) -> np.ndarray:
-        return batch.reals[0].copy()
+        return np.asarray(batch.reals[0].copy())
 
     def evaluate(self, prepared: np.ndarray, parameters: int) -> np.ndarray:
         return np.array([(prepared**parameters).sum(), len(prepared)])

@@ -15,6 +15,7 @@ import pytest
 
 from sources.held_works import (
     COLUMNS,
+    KILLED_OFTEN,
     Deadly,
     DistinctRows,
     Gram,
@@ -24,7 +25,6 @@ from sources.held_works import (
     Transitions,
     frame,
     gram_of,
-    kills_workers,
     slow_gram,
     steps,
     transitions_of,
@@ -47,6 +47,7 @@ BETA = np.linspace(-0.3, 0.4, 7)
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
+        dask.config.set(KILLED_OFTEN),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -142,7 +143,6 @@ def test_a_worker_killed_between_rounds_changes_no_digit(client: Any) -> None:
     np.testing.assert_array_equal(held.sum(BETA), before)
 
 
-@kills_workers
 def test_a_worker_killed_during_a_round_changes_no_digit(client: Any, tmp_path: Path) -> None:
     held = hold(dd.from_pandas(frame(), npartitions=9), Gram())
     before = held.sum(BETA)
@@ -221,8 +221,9 @@ def test_whole_numbers_are_told_on_the_workers(client: Any) -> None:
     rows = 600
     data = pd.DataFrame({"u": [0.0, 1.0, np.nan] * (rows // 3), "v": [1.0, 0.5, np.nan] * (rows // 3), "w": 1.0})
     source = open_source(dd.from_pandas(data, npartitions=4))
-    domain = source.infer_integers(source.infer(), ["u", "v", "w"])
-    assert [domain[name].kind for name in "uvw"] == ["discrete", "real", "real"]
+    domain, few = source.decide_kinds(source.infer(), dict.fromkeys("uvw", ""))
+    assert few == ("u", "w")
+    assert [domain[name].kind for name in "uvw"] == ["discrete", "real", "discrete"]
     assert source.settle(domain).domain["u"].states == (0, 1)
     assert (source.passes, pulled(source)) == (2, 0)
 

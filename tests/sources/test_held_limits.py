@@ -211,6 +211,31 @@ def test_the_folder_is_gone_after_ctrl_c_and_at_the_end_of_the_process(path: str
     assert done.returncode != 0
 
 
+def test_what_a_killed_process_left_is_removed_by_the_next(folder: Path) -> None:
+    """Its lock is free; the folder of a process that lives has a lock that is held, and stays."""
+    script = """
+        import os, signal
+        from suffice.sources.scratch import Scratch, append
+        scratch = Scratch()
+        append(scratch.file(), list(range(1000)))
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    here = scratch.Scratch()
+    scratch.append(here.file(), "mine")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], env={**os.environ, "TMPDIR": str(folder)}, check=False
+    )
+    assert done.returncode == -9
+    assert len(list(folder.iterdir())) == 2
+    there = scratch.Scratch()
+    folders = {there.folder, here.folder}
+    assert set(folder.iterdir()) == folders
+    there.close()
+    assert list(scratch.read_all(here.folder / "1.pickle")) == ["mine"]
+    here.close()
+    assert list(folder.iterdir()) == []
+
+
 def test_data_that_change_between_passes_are_an_error(tmp_path: Path) -> None:
     target = tmp_path / "states.parquet"
     pq.write_table(pa.table({"y": ["a", "b"], "u": [0.0, 1.0], "v": [0.0, 1.0]}), target)

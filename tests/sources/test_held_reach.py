@@ -31,7 +31,7 @@ class Sums:
         return np.array([np.add.reduceat(batch.reals[0], batch.offsets[:-1]), np.diff(batch.offsets)])
 
     def evaluate(self, prepared: np.ndarray, parameters: None) -> np.ndarray:
-        return prepared.sum(axis=1) + (prepared**2).sum(axis=1)
+        return np.asarray(prepared.sum(axis=1) + (prepared**2).sum(axis=1))
 
 
 def frame() -> pd.DataFrame:

@@ -69,7 +69,7 @@ def held(data: object, **options: Any) -> list[list[tuple[Any, ...]]]:
     source = open_source(data)
     settled = source.settle(source.infer(["s", "x"]))
     with source.hold(AsWritten(), settled, group="g", raw=["words"], **options) as shards_:
-        return shards_.sum(None)
+        return shards_.sum(None)  # type: ignore[no-any-return]
 
 
 def written(frame: pd.DataFrame, folder: Path) -> str:

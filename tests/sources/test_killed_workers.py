@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from sources.held_works import Deadly, Interrupting, kills_workers, waited
+from sources.held_works import KILLED_OFTEN, Deadly, Interrupting, waited
 from suffice.models.em import held_rows
 from suffice.sources.held import Held
 from suffice.sources.partitioned import HeldElsewhere
@@ -86,6 +86,7 @@ def table() -> pd.DataFrame:
 def client() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
     with (
+        pytest.importorskip("dask").config.set(KILLED_OFTEN),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -138,7 +139,6 @@ def assert_same(case: Case, model: Any, right: Any) -> None:
 # Killed in the middle of a fit --------------------------------------------------------------------------------------
 
 
-@kills_workers
 @pytest.mark.parametrize("name", CASES)
 def test_a_worker_killed_between_two_iterations_changes_no_digit(name: str, client: Any, undisturbed: Any) -> None:
     """What it held is prepared again, by the other one or by that which takes its place."""
@@ -173,7 +173,6 @@ def third_round_kills(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callab
     return begin
 
 
-@kills_workers
 @pytest.mark.parametrize("name", CASES)
 def test_a_worker_killed_while_it_answers_changes_no_digit(name: str, undisturbed: Any, third_round_kills: Any) -> None:
     right = undisturbed(name)

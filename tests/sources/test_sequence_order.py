@@ -102,7 +102,7 @@ def test_hidden_chains_take_the_order() -> None:
                 getattr(found, ask)(SHUFFLED, **form), getattr(found, ask)(ORDERED, **plain), strict=True
             ):
                 np.testing.assert_array_equal(left, right_)
-        assert found.accuracy(SHUFFLED, "state", **form) == found.accuracy(ORDERED, "state", **plain)
+        assert found.accuracy(SHUFFLED, "state", **form) == found.accuracy(ORDERED, "state", **plain)  # type: ignore[arg-type]
         assert found.score(SHUFFLED, **form) == found.score(ORDERED, **plain)
 
 

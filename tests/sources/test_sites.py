@@ -82,7 +82,7 @@ def assert_same_certificate(mine: sf.Certificate, other: sf.Certificate) -> None
         ("binomial", "cured", {"prior": sf.Normal(variance=2.0)}),
     ],
 )
-def test_a_regression_equals_that_of_all_rows(count: int, family: str, y: str, options: dict[str, Any]) -> None:
+def test_a_regression_equals_that_of_all_rows(count: int, family: Any, y: Any, options: dict[str, Any]) -> None:
     columns = ["group", "dose"]
     here = sf.GLM(family, **options).fit(REGRESSION, y=y, columns=columns)
     there = sf.GLM(family, **options).fit(sites(REGRESSION, count), y=y, columns=columns)

@@ -27,7 +27,7 @@ def asia() -> sf.BayesianNetwork:
         "xray": (["either"], [[0.98, 0.02], [0.05, 0.95]]),
         "dysp": (["bronc", "either"], [[[0.9, 0.1], [0.8, 0.2]], [[0.7, 0.3], [0.1, 0.9]]]),
     }
-    return fixed({name: (parents, np.asarray(table)) for name, (parents, table) in tables.items()})
+    return fixed({name: (parents, np.asarray(table)) for name, (parents, table) in tables.items()})  # type: ignore[no-any-return]
 
 
 def fixed(tables: Mapping[str, tuple[list[str], Any]], states: Mapping[str, list[Any]] | None = None) -> Any:

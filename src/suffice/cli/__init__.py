@@ -6,6 +6,7 @@ Starting is light: only typer is loaded before a command is known; the library i
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 # Commands enter the application when their modules are loaded; the help lists them in this order.
@@ -68,7 +69,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _show_warning(message: Warning | str, *details: object, **more: object) -> None:
-    print(f"suffice: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"suffice: warning: {_as_typed(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def _sentence(error: Exception) -> str:
@@ -85,4 +86,9 @@ def _sentence(error: Exception) -> str:
     elif not isinstance(error, SufficeError):
         # Words of other packages, which may be long.
         text = f"{type(error).__name__}: {text[:LONGEST]} (--debug shows where.)"
-    return f"suffice: {text}"
+    return f"suffice: {_as_typed(text)}"
+
+
+def _as_typed(text: str) -> str:
+    """A message of the library in which declarations are written as on the command line."""
+    return re.sub(r"states=\{'([^']*)': '(discrete|real)'\}", r"--states \1=\2", text)

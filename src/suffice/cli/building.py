@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import suffice as sf
+from suffice.calls import meant_argument
 from suffice.cli.commands import seen
 from suffice.cli.structures import GivenStructure
 from suffice.errors import OptionError
@@ -80,7 +81,7 @@ def read_states(items: Sequence[str]) -> dict[str, Any]:
         if "=" not in item:
             states |= _states_file(Path(item))
     for name, text in pairs([item for item in items if "=" in item], "--states").items():
-        states[name] = text if text in ("real", "count") else _listed(text)
+        states[name] = text if text in ("discrete", "real", "count") else _listed(text)
     return states
 
 
@@ -158,7 +159,8 @@ def made(cls: Any, *arguments: object, **options: object) -> Any:
     unknown = sorted(set(options) - set(known))
     if unknown:
         flag = f"--{unknown[0]}" if unknown[0] in ("estimate", "solver", "prior") else f"--option {unknown[0]}"
-        raise OptionError(f"A {cls.__name__} takes no {flag}; its options are {', '.join(known)}.")
+        near = meant_argument(unknown[0], known)
+        raise OptionError(f"A {cls.__name__} takes no {flag}; its options are {', '.join(known)}.{near}")
     return cls(*arguments, **options)
 
 

@@ -16,7 +16,7 @@ from suffice.cli.texts import columns_in_memory, files_of, lines_of
 from suffice.errors import OptionError
 from suffice.sources.sequences import open_sequences
 
-_TABLES = (".csv", ".csv.gz", ".parquet")
+_TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 def read_sequences(files: Sequence[str], reading: ReadingOptions, tokens: object) -> tuple[Any, dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.calls import meant_argument
 from suffice.cli.application import rows
 from suffice.errors import OptionError
 from suffice.fitting.estimator import Estimator
@@ -57,7 +58,10 @@ def call(function: Callable[..., Any], *arguments: object, **options: object) ->
     unknown = [name for name in options if name not in known]
     if unknown:
         free = [name for name, p in known.items() if p.kind is p.KEYWORD_ONLY]
-        raise OptionError(f"{function.__name__} has no option {unknown[0]!r}; it has {', '.join(free) or 'none'}.")
+        raise OptionError(
+            f"{function.__name__} has no option {unknown[0]!r}; it has {', '.join(free) or 'none'}."
+            f"{meant_argument(unknown[0], free)}"
+        )
     return function(*arguments, **options)
 
 

@@ -11,7 +11,7 @@ from suffice.cli.application import rows
 from suffice.cli.building import CommandOptions, build_graph, pairs
 from suffice.cli.commands import ByRows, Columns, ReadingOptions
 from suffice.cli.structures import read_structure
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, meant
 
 
 class GraphCommands(ByRows):
@@ -56,7 +56,8 @@ class GraphCommands(ByRows):
             return text
         alike = [node for node in self.nodes if str(node) == text]
         if len(alike) != 1:
-            raise OptionError(f"The model has no variable {text!r}; it has {listing(self.nodes, 20)}.")
+            near = meant(text, self.nodes)
+            raise OptionError(f"The model has no variable {text!r}; it has {listing(self.nodes, 20)}.{near}")
         return alike[0]
 
     def evidence(self, given: Sequence[str]) -> dict[Hashable, Any]:
@@ -90,10 +91,10 @@ class GraphCommands(ByRows):
             try:
                 return float(text)
             except ValueError:
-                raise OptionError(f"{name!r} is real; {text!r} is not a number.") from None
+                raise OptionError(f"{name!r} is real; {text!r} is not a number. Give one.") from None
         alike = [text] if text in states else [state for state in states if str(state) == text]
         if len(alike) != 1:
-            raise OptionError(f"{name!r} has no state {text!r}; it has {listing(states, 20)}.")
+            raise OptionError(f"{name!r} has no state {text!r}; it has {listing(states, 20)}.{meant(text, states)}")
         return alike[0]
 
     def query(self, variables: Sequence[str], given: Sequence[str]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from suffice.cli.commands import DistributionCommands, ModelCommands, seen
-from suffice.errors import NotFittedError, OptionError
+from suffice.errors import NotFittedError, OptionError, meant
 from suffice.fitting.portrait import Portrait
 from suffice.registry import Registry
 
@@ -68,7 +68,8 @@ def commands_for(kind: str) -> type[ModelCommands]:
     """The commands of a kind that ``--model`` names."""
     commands = COMMANDS.find(kind)
     if commands is None:
-        raise OptionError(f"--model {kind!r}: expected one of {', '.join(COMMANDS.names())}.")
+        names = COMMANDS.names()
+        raise OptionError(f"--model {kind!r}: expected one of {', '.join(names)}.{meant(kind, names)}")
     return commands
 
 

@@ -160,6 +160,20 @@ def convert(
 
 
 @app.command()
+def report(model: Model, output: Output = None, json: Json = False) -> None:
+    """Page of a fitted model: what was learned, its graph, its explorer and its report, in one file."""
+    from suffice.cli.showing import say
+    from suffice.errors import OptionError
+
+    fitted = read_model(model)
+    if not hasattr(fitted, "report_"):
+        raise OptionError(f"{str(model)!r} holds no report of a fit. Fit it to rows first: suffice fit ... --report.")
+    page = model.with_suffix(".html") if output is None else output
+    fitted.report_.to_html(page)
+    say({"model": type(fitted).__name__, "file": str(page)}, as_json=json, text=f"written to {page}")
+
+
+@app.command()
 def show(model: Model, json: Json = False) -> None:
     """Structure, size, parameters and report of a model."""
     from suffice.cli.kinds import description

@@ -34,6 +34,7 @@ def columns_in_memory(
     wanted = list(source.columns if names is None else dict.fromkeys(names))
     source.check_columns(wanted)
     domain = resolved_domain(source, dict.fromkeys(wanted))
+    source.undeclared = {}  # The rows are only brought here; what their integers are, the model that reads them knows.
     parts: dict[Hashable, list[NDArray[Any]]] = {name: [] for name in wanted}
     for batch in source.batches(domain):
         for name, reals in zip(batch.real, batch.reals, strict=True):

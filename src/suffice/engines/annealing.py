@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.gibbs import GibbsSampler
 from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import EstimateError, OptionError
@@ -57,6 +58,8 @@ class LogPartition:
     def __str__(self) -> str:
         return f"{self.value:.4f} +- {self.standard_error:.4f} ({self.steps} steps, {self.chains} chains)"
 
+    __repr__ = __str__
+
 
 def log_partition(
     sampler: GibbsSampler,
@@ -73,10 +76,10 @@ def log_partition(
     """
     if chains < 2 or (steps is not None and steps < 1):
         raise OptionError(f"chains is {chains} and steps is {steps}; expected at least 2 chains and 1 step.")
-    generator = np.random.default_rng(random_state)
+    rng = generator(random_state)
     length = FIRST_STEPS if steps is None else steps
     while True:
-        weights = _log_weights(sampler, logs, chains, length, generator)
+        weights = _log_weights(sampler, logs, chains, length, rng)
         if steps is not None or float(weights.std(ddof=1)) <= SPREAD or length >= FIRST_STEPS << 7:
             return _estimate(weights, float(np.log(sampler.layout.cards).sum()), length)
         length *= 2

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.space import Space
 from suffice.errors import DataError, OptionError
 from suffice.graphs.nodes import Node
@@ -56,15 +57,6 @@ class Calibration:
         self._check()
         return [self.marginal(scope) for scope in self.scopes]
 
-    def clique_marginals(self) -> list[tuple[tuple[Node, ...], Floats]]:
-        """The variables and the distribution of each clique."""
-        self._check()
-        names = tuple(self.space.number)
-        return [
-            (tuple(names[number] for number in clique), np.array(table))
-            for clique, table in zip(self.layout.cliques, self.beliefs.tables, strict=True)
-        ]
-
     def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan.
 
@@ -75,7 +67,7 @@ class Calibration:
             raise OptionError(f"The number of samples is {n}; it must not be negative.")
         from suffice.engines.sampling import draw
 
-        codes = draw(self.layout, self.beliefs.tables, n, np.random.default_rng(random_state))
+        codes = draw(self.layout, self.beliefs.tables, n, generator(random_state))
         columns = np.zeros((n, len(self.space.nodes)), np.int32)
         for column, node in enumerate(self.space.nodes):
             if node in self.space.number:

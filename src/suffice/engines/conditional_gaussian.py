@@ -14,14 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.calibration import Calibration
-from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
+from suffice.engines.gaussian_components import Component, cut
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.likelihood_weighting import WeightedSamples, weigh_samples
 from suffice.engines.mixed_network import MixedNetwork
@@ -162,7 +163,7 @@ class MixedPosterior:
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> dict[Node, NDArray[Any]]:
         """`n` draws (n,) by node: discrete ones from their exact distribution, real ones given these."""
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         solved = self._possible(self._engine.network.order)
         codes = solved.distribution.sample(n, random_state=rng)
         drawn: dict[Node, NDArray[Any]] = {
@@ -230,13 +231,25 @@ class MixedPosterior:
         return SolvedComponents(components, distribution, distribution.log_partition - lift * points, points)
 
 
-def lifted(parts: Sequence[ComponentAnswers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
+class Densities(Protocol):
+    """Densities of values at joint states of some discrete variables."""
+
+    @property
+    def log_density(self) -> Floats:
+        """Logarithms (n, c), points counted as 0."""
+
+    @property
+    def points(self) -> NDArray[np.intp]:
+        """How many values lie on point masses, (c,) or (n, c)."""
+
+
+def lifted(parts: Sequence[Densities], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
     """Log densities (n, c) of components, raised by an amount for each point mass, and that amount.
 
     The amount is larger than any difference between log densities and between log probabilities of joint states, so
     more points outweigh fewer. It is 0 where all joint states have as many.
     """
-    if all(len(set(answers.points.tolist())) <= 1 for answers in parts):
+    if all((answers.points == answers.points[..., :1]).all() for answers in parts):
         return 0.0, [answers.log_density for answers in parts]
     lift = UNDERFLOW
     for answers in parts:
@@ -248,10 +261,10 @@ def lifted(parts: Sequence[ComponentAnswers], tables: Sequence[ArrayLike]) -> tu
     return lift, [answers.log_density + lift * answers.points for answers in parts]
 
 
-def points_of(parts: Sequence[ComponentAnswers], lift: float, log_sums: Floats) -> NDArray[np.intp]:
+def points_of(parts: Sequence[Densities], lift: float, log_sums: Floats) -> NDArray[np.intp]:
     """Points (n,) on which the joint states that count put the values, from the lifted sums (n,)."""
     if not lift:
-        return np.full(len(log_sums), sum(int(answers.points.max(initial=0)) for answers in parts))
+        return np.zeros(len(log_sums), np.intp) + sum(answers.points.max(axis=-1, initial=0) for answers in parts)
     return np.where(np.isfinite(log_sums), np.round(np.maximum(log_sums, 0.0) / lift), 0).astype(np.intp)
 
 

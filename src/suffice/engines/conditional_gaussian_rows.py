@@ -1,12 +1,13 @@
 """Rows with missing values under a conditional linear-Gaussian network: evidence, and what is missing given it.
 
-Rows are grouped by their missing values and by the known states that real variables depend on, so that a group shares
-its normal distributions; within a group, rows differ by numbers only.
+Rows are grouped by the known states that real variables depend on. In a group, what belongs together of the real part
+is worked out component by component (`gaussian_rows`), whatever else its rows miss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.engines.conditional_gaussian import ConditionalGaussian, lifted, points_of
-from suffice.engines.gaussian_components import Component, cut
+from suffice.engines.gaussian_rows import Layout, LayoutAnswers, RealRows, RealStructure, add_to_rows
 from suffice.engines.junction_tree import JunctionTree
 from suffice.errors import DataError
 from suffice.graphs.nodes import Node
@@ -25,34 +26,48 @@ Columns = Mapping[Any, NDArray[Any]]
 
 @dataclass(frozen=True)
 class RealPart:
-    """Real variables that belong together, in a group of n rows.
+    """Real variables that belong together, in some rows of a group: k components of one layout.
 
-    `observed` and `hidden` name them. For each of c joint states of the `interface` (axes in its order, `shape`):
-    `weights` (n, c), the posterior probability of the state in each row; `means` (c, n, u) and `covariances` (c, u, u)
-    of the hidden ones given the state and the row.
+    Rows of the layout are places in the group. For each of c joint states of the interface (axes in its order,
+    `shape`): `weights` (k, n, c), the posterior probability of the state in each row; `means` (k, c, n, h) and
+    `covariances` (k, c, h, h) of the hidden ones given the state and the row.
     """
 
-    observed: tuple[Node, ...]
-    hidden: tuple[Node, ...]
-    interface: tuple[Node, ...]
+    layout: Layout
     shape: tuple[int, ...]
     weights: Floats
     means: Floats
     covariances: Floats
 
+    @property
+    def interface(self) -> tuple[Node, ...]:
+        """The unknown discrete variables that the components depend on."""
+        return self.layout.interface
+
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows (n,) that miss the same values: log evidence (n,), distributions of the scopes (n, cards), real parts.
+    """Rows (n,): log evidence (n,), distributions of the scopes (n, cards), real parts.
 
-    `states` are the known states that the rows share. A row of density 0 has a log evidence of -inf and weights of 0.
+    `states` are the known states that the rows share, `order` the real nodes that the places of the parts number. A row
+    of density 0 has a log evidence of -inf and weights of 0.
     """
 
     rows: NDArray[np.intp]
     states: Mapping[Node, int]
+    order: tuple[Node, ...]
     log_evidence: Floats
     marginals: Mapping[tuple[Node, ...], Floats]
     parts: tuple[RealPart, ...]
+
+    def means_of(self, node: Node) -> Floats:
+        """The mean of a real node given each row (n,); NaN where a row shows it."""
+        means, place = np.full(len(self.rows), np.nan), self.order.index(node)
+        for part in self.parts:
+            component, at = np.nonzero(part.layout.hidden == place)
+            some = part.means[component, :, :, at]
+            means[part.layout.rows[component]] = np.einsum("knc,kcn->kn", part.weights[component], some)
+        return means
 
 
 def solve_rows(
@@ -73,19 +88,77 @@ def solve_rows(
     network, asked = engine.network, [tuple(scope) for scope in scopes]
     trees: dict[Any, JunctionTree] = {}
     wanted = [*(network.order if targets is None else targets), *(node for scope in asked for node in scope)]
+    kept = network.above([*wanted, *columns])
+    structure = _structure(engine, kept)
+    matters = np.array([targets is None or node in targets for node in structure.order], dtype=bool)
+    tables = tuple(node for node in network.tables if node in kept)
     discrete = [node for node in columns if node in network.tables]
-    for rows, states, observed in _groups(engine, columns):
-        kept = network.above([*wanted, *discrete, *observed])
-        reals = [node for node in network.order if node in kept and node in network.regressions]
-        components = cut(reals, network.regressions, network.cards, frozenset(observed), states, engine.limit)
-        tables = tuple(node for node in network.tables if node in kept)
-        interfaces = tuple(part.interface for part in components)
-        if (tables, interfaces) not in trees:
-            trees[tables, interfaces] = _tree(engine, tables, [*interfaces, *asked])
-        some = {node: np.asarray(columns[node])[rows] for node in (*discrete, *observed)}
-        hidden = [[node for node in part.hidden if targets is None or node in targets] for part in components]
-        asking = _Asking(asked, hidden, threads, calls)
-        yield RowGroup(rows, states, *_solved(engine, trees[tables, interfaces], components, some, len(rows), asking))
+    for rows, states in _groups(engine, columns):
+        values = np.full((len(structure.order), len(rows)), np.nan)
+        for number, node in enumerate(structure.order):
+            if node in columns:
+                values[number] = np.asarray(columns[node])[rows]
+        reals = RealRows(structure, values, states, matters)
+        solved = list(reals.solve(network.regressions))
+        densities = _densities(reals, network.regressions, solved)
+        interfaces = tuple(dict.fromkeys([*densities, *(part.layout.interface for part in solved)]))
+        if interfaces not in trees:
+            trees[interfaces] = _tree(engine, tables, [*interfaces, *asked])
+        codes = {node: np.asarray(columns[node])[rows] for node in discrete}
+        asking = _Asking(asked, list(interfaces), threads, calls)
+        log, marginals = _solved(engine, trees[interfaces], densities, codes, len(rows), asking)
+        parts = [_part(reals, answers, marginals[answers.layout.interface]) for answers in solved]
+        answered = {scope: marginals[scope] for scope in asked}
+        yield RowGroup(rows, states, structure.order, log, answered, tuple(parts))
+
+
+def _structure(engine: ConditionalGaussian, kept: Collection[Node]) -> RealStructure:
+    """The real nodes among those that matter."""
+    network = engine.network
+    order = tuple(node for node in network.order if node in kept and node in network.regressions)
+    inner = {node: tuple(network.regressions[node].reals) for node in order}
+    outer = {node: tuple(network.regressions[node].discrete) for node in order}
+    return RealStructure(order, inner, outer, network.cards, engine.limit)
+
+
+@dataclass(frozen=True)
+class _Density:
+    """Log density (n, c) of what rows show at joint states of a scope, and how many points are among it (n, c)."""
+
+    log_density: Floats
+    points: NDArray[np.intp]
+
+
+def _densities(
+    reals: RealRows, regressions: Mapping[Node, Any], solved: Sequence[LayoutAnswers]
+) -> dict[tuple[Node, ...], _Density]:
+    """By scope; scopes where nothing is seen have none: without factors, equal rows are worked on once."""
+    logs: dict[tuple[Node, ...], Floats] = {}
+    points: dict[tuple[Node, ...], Floats] = {}
+
+    def tables(scope: tuple[Node, ...]) -> tuple[Floats, Floats]:
+        shape = (math.prod(reals.shape(scope)), reals.n)
+        return logs.setdefault(scope, np.zeros(shape)), points.setdefault(scope, np.zeros(shape))
+
+    for plain in reals.plain_densities(regressions):
+        log, count = tables(plain.interface)
+        log += plain.log_density
+        count += plain.points
+    for answers in solved:
+        if answers.layout.seen.shape[1]:
+            log, count = tables(answers.layout.interface)
+            add_to_rows(log, answers.layout, answers.log_density)
+            if answers.points.any():
+                add_to_rows(
+                    count, answers.layout, np.broadcast_to(answers.points[..., None], answers.log_density.shape)
+                )
+    return {scope: _Density(log.T, points[scope].T.astype(np.intp)) for scope, log in logs.items()}
+
+
+def _part(reals: RealRows, answers: LayoutAnswers, marginal: Floats) -> RealPart:
+    shape = reals.shape(answers.layout.interface)
+    weights = marginal.reshape(reals.n, -1)[answers.layout.rows]
+    return RealPart(answers.layout, shape, weights, answers.means, answers.covariances)
 
 
 def log_evidence(
@@ -105,24 +178,18 @@ def _length(columns: Columns) -> int:
     return lengths.pop()
 
 
-def _groups(
-    engine: ConditionalGaussian, columns: Columns
-) -> Iterator[tuple[NDArray[np.intp], dict[Node, int], list[Node]]]:
-    """Rows that miss the same values and share the states real variables depend on; those states; observed reals."""
+def _groups(engine: ConditionalGaussian, columns: Columns) -> Iterator[tuple[NDArray[np.intp], dict[Node, int]]]:
+    """Rows that share the states real variables depend on, and those states."""
     network, n = engine.network, _length(columns)
-    network.above(list(columns))
     parents = {name for regression in network.regressions.values() for name in regression.discrete}
     coded = [node for node in columns if node in parents]
-    reals = [node for node in columns if node in network.regressions]
     keys = [np.asarray(columns[node], dtype=np.int64) for node in coded]
-    keys += [np.isnan(np.asarray(columns[node], dtype=np.float64)).astype(np.int64) for node in reals]
     table = np.stack(keys, axis=1) if keys else np.zeros((n, 0), dtype=np.int64)
     distinct, label = np.unique(table, axis=0, return_inverse=True)
     order = np.argsort(label.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(label.ravel(), minlength=len(distinct)))
     for key, rows in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
-        states = {node: code for node, code in zip(coded, key[: len(coded)], strict=True) if code >= 0}
-        yield rows, states, [node for node, missing in zip(reals, key[len(coded) :], strict=True) if not missing]
+        yield rows, {node: code for node, code in zip(coded, key, strict=True) if code >= 0}
 
 
 def _tree(engine: ConditionalGaussian, nodes: Sequence[Node], more: Sequence[tuple[Node, ...]]) -> JunctionTree:
@@ -133,10 +200,10 @@ def _tree(engine: ConditionalGaussian, nodes: Sequence[Node], more: Sequence[tup
 
 @dataclass(frozen=True)
 class _Asking:
-    """What is asked of a group: distributions of discrete scopes, hidden nodes of each component; threads and calls."""
+    """What is asked of a group: distributions of discrete scopes and interfaces; threads and calls."""
 
     scopes: Sequence[tuple[Node, ...]]
-    hidden: Sequence[Sequence[Node]]
+    interfaces: Sequence[tuple[Node, ...]]
     threads: int
     calls: int | None
 
@@ -144,37 +211,20 @@ class _Asking:
 def _solved(
     engine: ConditionalGaussian,
     tree: JunctionTree,
-    components: Sequence[Component],
+    densities: Mapping[tuple[Node, ...], _Density],
     columns: Columns,
     n: int,
     asking: _Asking,
-) -> tuple[Floats, dict[tuple[Node, ...], Floats], tuple[RealPart, ...]]:
-    """Log evidence, distributions of the scopes asked, and real parts of a group of n rows."""
-    solutions = [part.solve(columns, n, hidden) for part, hidden in zip(components, asking.hidden, strict=True)]
-    lift, logs = lifted(solutions, [engine.network.tables[node].table for node in tree.plan.space.nodes])
-    factors: dict[tuple[Node, ...], Floats] = {}
-    for component, log in zip(components, logs, strict=True):
-        if not component.observed:
-            continue  # Its density is 1; without factors, equal rows are worked on once.
-        scope, shaped = component.interface, log.reshape(n, *component.shape)
-        factors[scope] = factors[scope] + shaped if scope in factors else shaped
-    discrete = [node for node in columns if node in engine.network.tables]
-    codes = np.stack([columns[node] for node in discrete], axis=1) if discrete else np.zeros((n, 0))
-    scopes = list(dict.fromkeys([*asking.scopes, *(component.interface for component in components)]))
-    rows = tree.plan.rows(codes.astype(np.int64), discrete, factors, calls=asking.calls)
+) -> tuple[Floats, Mapping[tuple[Node, ...], Floats]]:
+    """Log evidence of a group of n rows, and the distributions asked for."""
+    lift, logs = lifted(list(densities.values()), [engine.network.tables[node].table for node in tree.plan.space.nodes])
+    cards = engine.network.cards
+    factors = {
+        scope: log.reshape(n, *(cards[name] for name in scope)) for scope, log in zip(densities, logs, strict=True)
+    }
+    codes = np.stack(list(columns.values()), axis=1) if columns else np.zeros((n, 0))
+    rows = tree.plan.rows(codes.astype(np.int64), list(columns), factors, calls=asking.calls)
+    scopes = list(dict.fromkeys([*asking.scopes, *asking.interfaces]))
     answers = tree.solve_rows(rows, scopes=scopes, threads=asking.threads)
-    points = points_of(solutions, lift, answers.log_partition)
-    parts = [
-        RealPart(
-            tuple(node for node in component.nodes if node in component.observed),
-            tuple(hidden),
-            component.interface,
-            component.shape,
-            answers.marginals[component.interface].reshape(n, -1),
-            solved.means,
-            solved.root @ solved.root.swapaxes(-1, -2),
-        )
-        for component, hidden, solved in zip(components, asking.hidden, solutions, strict=True)
-    ]
-    marginals = {scope: answers.marginals[scope] for scope in asking.scopes}
-    return answers.log_partition - lift * points, marginals, tuple(parts)
+    points = points_of(list(densities.values()), lift, answers.log_partition)
+    return answers.log_partition - lift * points, answers.marginals

@@ -97,9 +97,6 @@ class Model(Protocol):
     ) -> RowAnswers:
         """Condition on each row (n, d) of codes, -1 for a missing value; answers the marginals of the scopes asked."""
 
-    def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
-        """The most probable completion of each row (n, variables), columns in the order of the cards of the plan."""
-
     def expect(
         self,
         rows: ArrayLike,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.contract import Assignment, Nodes, RowAnswers, RowExpectation
 from suffice.engines.memory import in_words
 from suffice.engines.space import Evidence, SoftEvidence, Space
@@ -136,12 +137,6 @@ class Enumeration:
             },
         )
 
-    def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
-        """The most probable completion of each row (n, variables), columns in the order of the cards of the plan."""
-        scope, codes = self.plan.space.rows(rows, nodes)
-        best = [list(self.most_probable(_seen(scope, row)).states.values()) for row in codes]
-        return np.array(best, np.int32).reshape(len(codes), len(self.plan.space.nodes))
-
     def expect(
         self,
         rows: ArrayLike,
@@ -221,7 +216,7 @@ class StateTable:
     def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan."""
         self._check()
-        cells = np.random.default_rng(random_state).choice(self.distribution.size, size=n, p=self.distribution.ravel())
+        cells = generator(random_state).choice(self.distribution.size, size=n, p=self.distribution.ravel())
         columns = np.zeros((n, len(self.plan.space.nodes)), np.int32)
         for node, codes in zip(self.plan.axes, np.unravel_index(cells, self.distribution.shape), strict=True):
             columns[:, self.plan.space.nodes.index(node)] = codes

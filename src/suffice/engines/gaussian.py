@@ -8,33 +8,25 @@ A network of nodes x_j = w_0 + w . parents + noise of variance v_j has the covar
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.array_types import Floats, RandomState
+from suffice.array_types import Floats, Indices, RandomState
+from suffice.checks import generator
+from suffice.engines.gaussian_rows import stacked_rows
 from suffice.engines.square_root import ObservedColumns, network_mean, network_root
-from suffice.errors import DataError, EstimateError, OptionError, listing
+from suffice.errors import DataError, EstimateError, OptionError, listing, unknown_variable
 from suffice.graphs.directed import topological_order
+from suffice.kernels.patterns import label_codes
 
 #: Parents, weights (intercept first, then one for each parent) and variance of a node.
 Regression = tuple[Sequence[Hashable], ArrayLike, float]
 
 
-@dataclass(frozen=True)
-class Pattern:
-    """Rows with the same missing values.
-
-    Their numbers `rows` (n,), log densities (n,), the rows (n, d) `filled` with the conditional means of their missing
-    values, and the conditional covariance (d, d), which is 0 for observed columns.
-    """
-
-    rows: NDArray[np.intp]
-    log_prob: Floats
-    filled: Floats
-    covariance: Floats
+#: Numbers in the largest array of a step.
+_STEP = 2**20
 
 
 class GaussianJoint:
@@ -94,7 +86,7 @@ class GaussianJoint:
     def _places(self, names: Sequence[Hashable]) -> list[int]:
         unknown = [name for name in names if name not in self.names]
         if unknown:
-            raise OptionError(f"There is no column {listing(unknown)}; known: {listing(self.names)}.")
+            raise unknown_variable(unknown[0], self.names)
         return [self.names.index(name) for name in names]
 
     # -- other distributions
@@ -140,25 +132,31 @@ class GaussianJoint:
         """Log density of rows (n, d) in the order of the names; NaN is a missing value and integrated out."""
         values = self._rows(rows)
         logs = np.zeros(len(values))
-        for chosen, seen in _patterns(values):
-            observed = ObservedColumns.of(self.root[seen])
-            scores, possible = observed.whiten(self.mean[seen], values[np.ix_(chosen, seen)])
+        for chosen, seen, _ in _patterns(values):
+            observed, scores, possible = self._observed(values, chosen, seen)
             logs[chosen] = observed.log_density(scores, possible)
         return logs
 
-    def patterns(self, rows: ArrayLike) -> Iterator[Pattern]:
-        """Rows (n, d) by what they miss, with its distribution given the rest; impossible rows have -inf."""
+    def conditional_means(self, rows: ArrayLike) -> tuple[Floats, Floats]:
+        """Rows (n, d) with the conditional mean in place of each missing value, and the log density of what they show.
+
+        Impossible rows have -inf.
+        """
         values = self._rows(rows)
-        d = len(self.names)
-        for chosen, seen in _patterns(values):
-            missing = np.setdiff1d(np.arange(d), seen)
-            observed = ObservedColumns.of(self.root[seen])
-            scores, possible = observed.whiten(self.mean[seen], values[np.ix_(chosen, seen)])
-            means, root = observed.condition(self.mean[missing], self.root[missing], scores)
-            filled, covariance = values[chosen].copy(), np.zeros((d, d))
-            filled[:, missing] = means
-            covariance[np.ix_(missing, missing)] = root @ root.T
-            yield Pattern(chosen, observed.log_density(scores, possible), filled, covariance)
+        filled, logs = values.copy(), np.zeros(len(values))
+        for chosen, seen, missing in _patterns(values):
+            observed, scores, possible = self._observed(values, chosen, seen)
+            logs[chosen] = observed.log_density(scores, possible)
+            means, _ = observed.condition(self.mean[missing][:, None], self.root[missing], scores)
+            filled[chosen[:, :, None], missing[:, None]] = means
+        return filled, logs
+
+    def _observed(
+        self, values: Floats, chosen: Indices, seen: Indices
+    ) -> tuple[ObservedColumns, Floats, NDArray[np.bool_]]:
+        """The observed columns (k, m) of some patterns, with scores and possibility of their rows (k, r)."""
+        observed = ObservedColumns.of(self.root[seen])
+        return observed, *observed.whiten(self.mean[seen][:, None], values[chosen[:, :, None], seen[:, None]])
 
     def _rows(self, rows: ArrayLike) -> Floats:
         values = np.asarray(rows, dtype=np.float64)
@@ -170,7 +168,7 @@ class GaussianJoint:
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Floats:
         """`n` draws (n, d)."""
-        z = np.random.default_rng(random_state).standard_normal((n, self.root.shape[1]))
+        z = generator(random_state).standard_normal((n, self.root.shape[1]))
         return np.asarray(self.mean + z @ self.root.T)
 
 
@@ -232,8 +230,18 @@ def _root(covariance: Floats) -> Floats:
     return np.asarray(scale[:, None] * vectors * np.sqrt(values))
 
 
-def _patterns(values: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows with the same missing values: their numbers, and the places of the observed columns."""
-    seen, inverse = np.unique(~np.isnan(values), axis=0, return_inverse=True)
-    for row, mask in enumerate(seen):
-        yield np.flatnonzero(inverse.ravel() == row), np.flatnonzero(mask)
+def _patterns(values: Floats) -> Iterator[tuple[Indices, Indices, Indices]]:
+    """Patterns of missing values, k at a time that miss equally many in as many rows.
+
+    Numbers of their rows (k, r), places of the observed columns (k, m) and of the missing ones (k, d - m).
+    """
+    d = values.shape[1]
+    flags, label = label_codes(np.isnan(values).T.astype(np.uint8), [2] * d, range(d))
+    misses = flags.sum(axis=1, dtype=np.intp)
+    for chosen, rows in stacked_rows(label):
+        for number in np.unique(misses[chosen]).tolist():
+            ours = misses[chosen] == number
+            for some in np.array_split(np.flatnonzero(ours), 1 + ours.sum() * d * (d + rows.shape[1]) // _STEP):
+                missing = flags[chosen[some]] == 1
+                seen = np.nonzero(~missing)[1].reshape(len(some), -1)
+                yield rows[some], seen, np.nonzero(missing)[1].reshape(len(some), -1)

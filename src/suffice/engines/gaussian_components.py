@@ -136,17 +136,12 @@ def _component(
     free = dict.fromkeys(name for node in nodes for name in regressions[node].discrete if name not in states)
     interface = tuple(free)
     shape = tuple(cards[name] for name in interface)
-    if math.prod(shape) > limit:
-        raise SizeError(
-            f"The real variables {listing(nodes)} depend together on the discrete variables {listing(interface)}, "
-            f"which have {math.prod(shape):,} joint states; the limit is {limit:,}. Give the states of some, use "
-            "likelihood weighting (approximate), or raise the limit."
-        )
+    check_interface(nodes, interface, cards, limit)
     position = {node: number for number, node in enumerate(nodes)}
     parents, slopes, intercepts, variances, given = [], [], [], [], []
     for node in nodes:
         regression = regressions[node]
-        weights = _spread(
+        weights = spread(
             np.asarray(regression.weights, dtype=np.float64), regression.discrete, interface, shape, states
         )
         inner = [number for number, name in enumerate(regression.reals, start=1) if name not in observed]
@@ -156,12 +151,23 @@ def _component(
         intercepts.append(weights[:, 0])
         given.append((tuple(regression.reals[number - 1] for number in outer), weights[:, outer]))
         variance = np.asarray(regression.variance, dtype=np.float64)[..., None]
-        variances.append(_spread(variance, regression.discrete, interface, shape, states)[:, 0])
+        variances.append(spread(variance, regression.discrete, interface, shape, states)[:, 0])
     parts = (tuple(part) for part in (parents, slopes, intercepts, variances, given))
     return Component(nodes, observed & set(nodes), interface, shape, *parts)  # type: ignore[arg-type]
 
 
-def _spread(
+def check_interface(nodes: Sequence[Node], interface: tuple[Node, ...], cards: Mapping[Node, int], limit: int) -> None:
+    """Raise SizeError if an interface has more than `limit` joint states."""
+    size = math.prod(cards[name] for name in interface)
+    if size > limit:
+        raise SizeError(
+            f"The real variables {listing(nodes)} depend together on the discrete variables {listing(interface)}, "
+            f"which have {size:,} joint states; the limit is {limit:,}. Give the states of some, use "
+            "likelihood weighting (approximate), or raise the limit."
+        )
+
+
+def spread(
     array: Floats, axes: Sequence[Node], interface: tuple[Node, ...], shape: tuple[int, ...], states: Mapping[Node, int]
 ) -> Floats:
     """An array (cards of axes..., m) for all joint states of the interface (c, m), known states taken out."""

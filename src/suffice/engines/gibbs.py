@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, Ints, RandomState, States
-from suffice.checks import choice
+from suffice.checks import choice, generator
+from suffice.choices import Scan, choices
 from suffice.errors import OptionError, SizeError
 from suffice.kernels.gibbs import GibbsKernel
 from suffice.kernels.gibbs_layout import GibbsLayout
@@ -25,7 +26,7 @@ from suffice.kernels.gibbs_layout import GibbsLayout
 #: Features as a sparse matrix by rows of cells: pointer by cell, number of the feature, value.
 Matrix = tuple[Ints, Ints, Floats]
 
-SCANS = ("systematic", "random")
+SCANS = choices(Scan)
 #: States of a site that fit into a byte.
 MOST_STATES = 255
 
@@ -115,11 +116,11 @@ class GibbsSampler:
         states (sites, count): where they begin, at random by default; clamped (sites,) or (sites, count): truth values,
         sites that keep these states. random_state: a seed or a NumPy generator.
         """
-        generator = np.random.default_rng(random_state)
-        seeds = np.random.SeedSequence(generator.integers(0, 2**63, 2).tolist())
+        rng = generator(random_state)
+        seeds = np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
         stream = seeds.generate_state(4 * count, np.uint32).astype(np.uint32).reshape(4, count)
         if states is None:
-            begin = (generator.random((self.layout.n_sites, count)) * self.layout.cards[:, None]).astype(np.uint8)
+            begin = (rng.random((self.layout.n_sites, count)) * self.layout.cards[:, None]).astype(np.uint8)
         else:
             begin = np.array(states, dtype=np.uint8, order="C")
             if begin.shape != (self.layout.n_sites, count) or (begin >= self.layout.cards[:, None]).any():
@@ -130,7 +131,7 @@ class GibbsSampler:
         if clamped is not None:
             mask = np.asarray(clamped, dtype=bool)
             held = np.array(np.broadcast_to(mask.reshape(self.layout.n_sites, -1), begin.shape), np.uint8, order="C")
-        scan = np.array([generator.integers(0, 2**63), 0], np.uint64)
+        scan = np.array([rng.integers(0, 2**63), 0], np.uint64)
         return GibbsChains(begin, stream, scan, held)
 
     def sweep(self, chains: GibbsChains, count: int = 1) -> None:

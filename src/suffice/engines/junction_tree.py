@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
@@ -316,25 +316,6 @@ class JunctionTree:
             marginals[scope] = table.reshape(len(log_z), *space.shape(scope))
             column += width
         return RowAnswers(log_z, marginals)
-
-    def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
-        """The most probable completion of each row (n, variables), columns in the order of the cards."""
-        from suffice.engines.rows import EvidenceRows
-        from suffice.kernels.junction_tree_cases import maximize_cases
-
-        space = self.plan.space
-        known = EvidenceRows.of(space, rows, nodes)
-        states, best = maximize_cases(self.potentials, self._cases(known))
-        impossible = (best + self.constant)[known.label] == -np.inf
-        if impossible.any():
-            raise DataError(
-                f"Row {int(np.argmax(impossible))} has probability 0 under the model: it cannot be completed."
-            )
-        columns = np.zeros((len(known.label), len(space.nodes)), np.int32)
-        for column, node in enumerate(space.nodes):
-            if node in space.number:
-                columns[:, column] = states[known.label, space.number[node]]
-        return columns
 
     def expect(
         self,

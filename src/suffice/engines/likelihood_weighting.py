@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.importance import draw_flattened, draw_widened, effective_size, share_of
 from suffice.engines.mixed_network import MixedNetwork
 from suffice.engines.mixtures import GaussianMixture
@@ -77,7 +78,7 @@ def weigh_samples(
     known: dict[Node, Any] = {**states, **values}
     wanted = list(network.order if targets is None else targets)
     relevant = network.above([*wanted, *known])
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     flat = set(network.above(list(known))) - set(known)
     share = share_of(len(flat))
 

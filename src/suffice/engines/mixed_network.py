@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suffice.errors import DataError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing, unknown_variable
 from suffice.graphs.directed import topological_order
 from suffice.graphs.nodes import Node
 
@@ -83,7 +83,7 @@ class MixedNetwork:
         """The nodes and their ancestors: the others are barren and sum to one."""
         unknown = [node for node in nodes if node not in self.parents]
         if unknown:
-            raise OptionError(f"There is no node {listing(unknown)}; known: {listing(self.order)}.")
+            raise unknown_variable(unknown[0], self.order)
         ancestors, waiting = set(nodes), list(nodes)
         while waiting:
             new = [parent for parent in self.parents[waiting.pop()] if parent not in ancestors]

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats, RandomState
+from suffice.checks import generator
 from suffice.engines.square_root import ObservedColumns
-from suffice.errors import DataError, OptionError, listing
+from suffice.errors import DataError, unknown_variable
 from suffice.graphs.nodes import Node
 
 
@@ -48,7 +49,7 @@ class GaussianMixture:
         """The mixture of some of the variables, in the order asked."""
         unknown = [name for name in names if name not in self.names]
         if unknown:
-            raise OptionError(f"The mixture is of {listing(self.names)}; asked for {listing(unknown)}.")
+            raise unknown_variable(unknown[0], self.names)
         columns = [self.names.index(name) for name in names]
         return GaussianMixture(tuple(names), self.weights, self.means[:, columns], self.roots[:, columns])
 
@@ -73,7 +74,7 @@ class GaussianMixture:
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Floats:
         """`n` draws (n, u)."""
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         chosen = rng.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
         z = rng.standard_normal((n, self.roots.shape[2], 1))
         return np.asarray(self.means[chosen] + (self.roots[chosen] @ z)[..., 0])

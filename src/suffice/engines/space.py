@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
-from suffice.errors import DataError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing, meant
 from suffice.graphs.nodes import Node, numbered
 from suffice.records import record
 
@@ -66,7 +66,8 @@ class Space:
         scope = tuple(nodes)
         unknown = [node for node in scope if node not in self.cards]
         if unknown:
-            raise OptionError(f"{what} names {listing(unknown)}; known variables: {listing(self.cards)}.")
+            near = meant(unknown[0], self.cards)
+            raise OptionError(f"{what} names {listing(unknown)}.{near} The variables are: {listing(self.cards)}.")
         if len(set(scope)) != len(scope):
             raise OptionError(f"{what} names a variable twice: {listing(scope)}.")
         return scope

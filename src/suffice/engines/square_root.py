@@ -85,9 +85,9 @@ class ObservedColumns:
         return self.points.sum(axis=-1)
 
     def whiten(self, mean: Floats, values: Floats) -> tuple[Floats, Flags]:
-        """Standard scores (..., n, m) of values (n, m) under means (..., n, m), and which rows are possible (..., n).
+        """Standard scores (..., n, m) of values under means (..., n, m), and which rows are possible (..., n).
 
-        A row is impossible where it leaves a point mass.
+        The values are (n, m), or have leading axes too. A row is impossible where it leaves a point mass.
         """
         away = values - mean
         if self.triangle.ndim == 2 and not self.points.any():
@@ -102,7 +102,7 @@ class ObservedColumns:
             point = self.points[..., j, None]
             scores[..., j] = np.where(point, 0.0, rest / np.where(point, 1.0, self.triangle[..., j, j, None]))
             if point.any():
-                size = np.abs(values[:, j]) + np.abs(mean[..., j]) + (np.abs(before) @ np.abs(factors))[..., 0]
+                size = np.abs(values[..., j]) + np.abs(mean[..., j]) + (np.abs(before) @ np.abs(factors))[..., 0]
                 possible &= ~point | (np.abs(rest) <= ON_POINT * size)
         return scores, possible
 
@@ -138,4 +138,21 @@ def network_mean(parents: Sequence[Sequence[int]], slopes: Sequence[Floats], int
     mean = np.zeros((*intercepts[0].shape, len(parents))) if parents else np.zeros((1, 0))
     for j, above in enumerate(parents):
         mean[..., j] = intercepts[j] + (mean[..., list(above)] @ slopes[j][..., None])[..., 0]
+    return mean
+
+
+def dense_root(slopes: Floats, variances: Floats) -> Floats:
+    """Roots (..., d, d) of networks in topological order; slopes (..., d, d), those of a node below its diagonal."""
+    root = np.zeros_like(slopes)
+    for j in range(slopes.shape[-1]):
+        root[..., j, :] = (slopes[..., j, None, :j] @ root[..., :j, :])[..., 0, :]
+        root[..., j, j] = np.sqrt(variances[..., j])
+    return root
+
+
+def dense_mean(slopes: Floats, intercepts: Floats) -> Floats:
+    """Means (..., n, d) of such networks, with intercepts (..., n, d)."""
+    mean = intercepts.copy()
+    for j in range(1, slopes.shape[-1]):
+        mean[..., j] += (mean[..., :j] @ slopes[..., j, :j, None])[..., 0]
     return mean

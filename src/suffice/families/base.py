@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.attributes import read_parameters
+from suffice.checks import generator as generator
 from suffice.domain import Variable, is_missing
 from suffice.errors import MergeError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
@@ -20,6 +22,7 @@ from suffice.statistics import Summary
 if TYPE_CHECKING:
     from suffice.families.fitted import FamilyFitted
     from suffice.fitting.portrait import Portrait
+
 
 #: What draws begin with: a seed, a generator that goes on, or None for a fresh one.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
@@ -36,16 +39,6 @@ LARGEST_SHAPE = 1e305
 LARGEST_LOCATION = 5e153
 #: Positive numbers up to it can be divided by a small one, and added up.
 LARGEST_SCALE = 1e304
-
-
-def generator(random_state: Seed) -> np.random.Generator:
-    """A generator from a seed (0 is a seed), a Generator, or None; the global generator is never touched."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise OptionError(
-            f"random_state is {random_state!r}; expected a whole number of at least 0, a NumPy Generator, or None."
-        ) from None
 
 
 def as_array(values: Any, name: str = "x") -> NDArray[Any]:
@@ -215,7 +208,7 @@ def one_name(columns: Sequence[Hashable], title: str) -> Hashable:
     if len(columns) != 1:
         raise OptionError(
             f"{title} describes one column and the data have {len(columns)}: "
-            f"{', '.join(map(repr, columns[:8]))}. Choose one with columns=[name]."
+            f"{', '.join(map(repr, columns[:8]))}. Name one by columns=[name]."
         )
     return columns[0]
 
@@ -249,6 +242,7 @@ class Distribution(SummaryEstimator):
         """Let every evaluation overflow to inf without a warning."""
         super().__init_subclass__(**options)
         overflow_to_inf(cls)
+        read_parameters(cls, cls.parameter_names)
 
     def __init__(self, **options: Any) -> None:
         """Keep the options; when every parameter is given, the distribution is ready for use."""
@@ -273,12 +267,6 @@ class Distribution(SummaryEstimator):
         """The usual parameters by name."""
         return dict(self._parameters)
 
-    def __getattr__(self, name: str) -> Any:
-        """Parameters with a trailing underscore, then options."""
-        if name.endswith("_") and name[:-1] in type(self).parameter_names:
-            return self.parameters_[name[:-1]]
-        return super().__getattr__(name)
-
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
         from suffice.families.portrait import portrait_of
@@ -301,7 +289,9 @@ class Distribution(SummaryEstimator):
         return np.atleast_1d(self.log_prob(only_column(x, type(self).__name__)))
 
     def _task(self) -> SummaryTask[FamilyFitted]:
-        raise OptionError(f"{type(self).__name__} is given by its parameters and is not fitted to rows.")
+        raise OptionError(
+            f"{type(self).__name__} is given by its parameters and is not fitted to rows. Use it as a prior."
+        )
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
         raise OptionError(f"{type(self).__name__} is given by its parameters, and the file holds fitted ones.")

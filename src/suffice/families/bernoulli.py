@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
 from suffice.families.base import (
@@ -34,6 +36,7 @@ class BernoulliMember(ScalarMember):
     """The Bernoulli distribution: a success has `probability`, a failure the rest."""
 
     parameter_names = ("probability",)
+    probability_: float
     statistic_names = ("x",)
     conjugate_priors = ("Beta",)
     constant_names = ("states",)
@@ -152,16 +155,16 @@ class BernoulliMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        successes = generator(random_state).random(n) < self.probability_
+        successes = generator(random_state).random(whole_number(n, "n", 0)) < self.probability_
         return take_states(self.labels(), successes.astype(np.intp))
 
-    def mean(self) -> float:
+    def mean(self) -> Any:
         """The probability: the mean of 1 for a success and 0 for a failure."""
-        return float(self.probability_)
+        return self.probability_
 
-    def variance(self) -> float:
+    def variance(self) -> Any:
         """``probability (1 - probability)``."""
-        return float(self.probability_ * (1 - self.probability_))
+        return self.probability_ * (1 - self.probability_)
 
     def mode(self) -> Hashable:
         """The more probable state; the failure where both are alike."""
@@ -174,7 +177,7 @@ class BernoulliMember(ScalarMember):
         p = self.probability_
         return float(entr(p) - xlog1py(1 - p, -p))
 
-    def divergence(self, other: BernoulliMember) -> float:
+    def divergence(self, other: BernoulliMember) -> Any:
         """``p log(p / q) + (1 - p) log((1 - p) / (1 - q))``; inf where the other gives a possible state no mass."""
         mine, theirs = self.probability_, other.probability_
         named = "states" in self.known and "states" in other.known
@@ -182,7 +185,7 @@ class BernoulliMember(ScalarMember):
             if set(map(state_key, self.labels())) != set(map(state_key, other.labels())):
                 raise OptionError(f"The distributions have different states: {self.labels()!r} and {other.labels()!r}.")
             theirs = 1 - theirs
-        return float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
+        return relative_entropy(np.stack([1 - mine, mine], axis=-1), np.stack([1 - theirs, theirs], axis=-1))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -278,6 +281,7 @@ class Bernoulli(ScalarFamily):
     """
 
     member_class = BernoulliMember
+    probability_: float
 
     def __init__(
         self,
@@ -285,7 +289,7 @@ class Bernoulli(ScalarFamily):
         *,
         states: Iterable[Hashable] | None = None,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

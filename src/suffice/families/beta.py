@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
@@ -39,6 +40,8 @@ class BetaMember(ShareMember, ScalarMember):
     """The beta distribution, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``."""
 
     parameter_names = ("alpha", "beta")
+    alpha_: float
+    beta_: float
     statistic_names = ("log x", "log(1 - x)")
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -107,7 +110,7 @@ class BetaMember(ShareMember, ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return generator(random_state).beta(self.alpha_, self.beta_, size=n)
+        return generator(random_state).beta(self.alpha_, self.beta_, size=whole_number(n, "n", 0))
 
     def mean(self) -> float:
         """``alpha / (alpha + beta)``."""
@@ -196,6 +199,8 @@ class Beta(ScalarFamily, ConjugatePrior):
     """
 
     member_class = BetaMember
+    alpha_: float
+    beta_: float
 
     def __init__(
         self,
@@ -245,7 +250,7 @@ def trial_states(variable: Variable) -> tuple[Hashable, Hashable]:
         return (0.0, 1.0) if kinds == {float} else (0, 1)
     raise DataError(
         f"Column {variable.name!r} holds the states {listing(states)}; a success is 1 or True, a failure 0 or False. "
-        "Say which is which with states=(failure, success)."
+        "Declare which is which by states=(failure, success)."
     )
 
 

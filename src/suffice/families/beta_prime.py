@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.errors import EstimateError
+from suffice.families import simplex
 from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
-from suffice.families.gamma_function import log_gamma_ratio
 
 
 class BetaPrime(Distribution):
@@ -26,6 +27,9 @@ class BetaPrime(Distribution):
     """
 
     parameter_names = ("alpha", "beta", "scale")
+    alpha_: float
+    beta_: float
+    scale_: float
 
     def __init__(self, alpha: float, beta: float, scale: float = 1.0) -> None:
         """See the class."""
@@ -39,22 +43,14 @@ class BetaPrime(Distribution):
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
-    def _log_beta(self) -> float:
-        """Log of B(alpha, beta), stepping from the larger of the two so that digits are kept."""
-        small, large = sorted((self.alpha_, self.beta_))
-        return math.lgamma(small) - float(log_gamma_ratio(large, small))
-
     def log_prob(self, x: ArrayLike) -> Floats:
-        """Log density of each value; -inf below 0."""
-        from scipy.special import xlog1py, xlogy
-
+        """Log density of each value, by that of the beta variable ``z / (1 + z)``; -inf below 0."""
         values = as_numbers(x)
         inside = (values >= 0) & (values < np.inf)
         z = np.where(inside, values, 1.0) / self.scale_
-        value = (
-            xlogy(self.alpha_ - 1, z) - xlog1py(self.alpha_ + self.beta_, z) - self._log_beta() - math.log(self.scale_)
-        )
-        return np.asarray(np.where(inside, value, -np.inf))
+        shares = np.stack([z / (1 + z), 1 / (1 + z)], axis=-1)
+        log_beta = simplex.log_density(np.array([self.alpha_, self.beta_]), shares, shares[..., ::-1])
+        return np.asarray(np.where(inside, log_beta - 2 * np.log1p(z) - math.log(self.scale_), -np.inf))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x), by the incomplete beta function."""
@@ -78,6 +74,7 @@ class BetaPrime(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
+        n = whole_number(n, "n", 0)
         rng = generator(random_state)
         with np.errstate(divide="ignore"):
             return np.asarray(self.scale_ * (rng.gamma(self.alpha_, size=n) / rng.gamma(self.beta_, size=n)))

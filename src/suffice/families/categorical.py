@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
 from suffice.families.base import (
@@ -37,6 +39,7 @@ class CategoricalMember(FamilyMember):
     """The categorical distribution on `states`, any hashable values in the order given."""
 
     parameter_names = ("probabilities",)
+    probabilities_: Floats
     conjugate_priors = ("Dirichlet", "DirichletMixture")
     constant_names = ("states",)
 
@@ -171,7 +174,7 @@ class CategoricalMember(FamilyMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        return take_states(self.states_, self._cell.sample(n, generator(random_state)))
+        return take_states(self.states_, self._cell.sample(whole_number(n, "n", 0), generator(random_state)))
 
     def mean(self) -> Floats:
         """The probabilities: the mean of the indicators of all K states."""
@@ -314,6 +317,7 @@ class Categorical(ExponentialFamily):
     """
 
     member_class = CategoricalMember
+    probabilities_: Floats
 
     def __init__(
         self,
@@ -321,7 +325,7 @@ class Categorical(ExponentialFamily):
         probabilities: ArrayLike | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

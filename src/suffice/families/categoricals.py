@@ -67,7 +67,7 @@ class Categoricals:
     def n_params(self, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Free parameters of each cell (...): states that may occur, less one."""
         may = np.ones(self.probabilities.shape, bool) if allowed is None else allowed
-        return np.maximum(may.sum(axis=-1, dtype=np.int64) - 1, 0)
+        return np.asarray(np.maximum(may.sum(axis=-1, dtype=np.int64) - 1, 0))
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -98,6 +98,11 @@ class Categoricals:
         cells = self.probabilities.reshape(-1, self.probabilities.shape[-1])
         drawn = [random.choice(cells.shape[1], size=n, p=row) for row in cells]
         return np.stack(drawn, axis=-1).reshape(n, *self.probabilities.shape[:-1])
+
+    def draw_each(self, random: np.random.Generator) -> Codes:
+        """One code of every cell of (C, K) along one axis (C,), by inversion."""
+        below = np.cumsum(self.probabilities, axis=-1)[:, :-1]
+        return np.asarray((random.random((len(below), 1)) > below).sum(axis=1))
 
     def draw(self, cells: Codes, random: np.random.Generator) -> Codes:
         """One code of each cell asked for (n,), of cells (C, K) along one axis, by inversion of the cumulated rows."""

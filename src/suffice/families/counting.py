@@ -33,7 +33,7 @@ def entropy_of_weights(weights: Floats) -> float:
     return float(entr(weights / weights.sum()).sum())
 
 
-def log_choices(x: Floats, size: float) -> Floats:
+def log_choices(x: Floats, size: Floats | float) -> Floats:
     """Log of ``Gamma(x + size) / (Gamma(size) x!)``, by terms that neither cancel nor overflow."""
     some = np.maximum(x, 1.0)
     with np.errstate(over="ignore"):
@@ -52,10 +52,11 @@ def weighted_sum(weights: Floats, values: Floats) -> float:
         return float(np.sign(products[np.argmax(np.abs(products))])) * math.inf
 
 
-def refuse_long_draws(mean: float) -> None:
+def refuse_long_draws(mean: Floats | float) -> None:
     """Raise where counts are too large to be drawn as whole numbers of 64 bits."""
-    if not mean < LARGEST_MEAN:
-        raise SizeError(f"The distribution has a mean of {mean:g}; counts are drawn up to a mean of {LARGEST_MEAN:g}.")
+    most = float(np.max(mean, initial=0.0))
+    if not most < LARGEST_MEAN:
+        raise SizeError(f"The distribution has a mean of {most:g}; counts are drawn up to a mean of {LARGEST_MEAN:g}.")
 
 
 class CountMember(ScalarMember):
@@ -74,6 +75,11 @@ class CountMember(ScalarMember):
         return as_numbers(x)[..., None]
 
     # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_kernel(self, x: Floats) -> Floats:
+        """``x eta - A``, the log probability of each count less log h, and less the digits that `log_prob` keeps."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(x == 0, 0.0, x * self.natural_parameters()[0]) - self.log_normalizer())
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The smallest whole number x with P(X <= x) >= q; inf for q = 1 where the support has no end."""

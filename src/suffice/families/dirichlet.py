@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
@@ -38,6 +39,7 @@ class DirichletMember(ShareMember, VectorMember):
     """The Dirichlet distribution, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``."""
 
     parameter_names = ("alpha",)
+    alpha_: Floats
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -91,7 +93,7 @@ class DirichletMember(ShareMember, VectorMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, K)."""
-        return generator(random_state).dirichlet(self.alpha_, size=n)
+        return generator(random_state).dirichlet(self.alpha_, size=whole_number(n, "n", 0))
 
     def mean(self) -> Floats:
         """Alpha over its sum."""
@@ -204,6 +206,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     """
 
     member_class = DirichletMember
+    alpha_: Floats
 
     def __init__(
         self,

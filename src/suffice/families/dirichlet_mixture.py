@@ -33,6 +33,8 @@ class DirichletMixture(Distribution, ConjugatePrior):
     """
 
     parameter_names = ("weights", "alphas")
+    weights_: Floats
+    alphas_: Floats
 
     def __init__(self, weights: ArrayLike, alphas: ArrayLike) -> None:
         """See the class."""

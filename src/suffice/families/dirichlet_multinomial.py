@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.errors import OptionError
 from suffice.families.base import Distribution, Seed, are_shapes, as_floats, as_numbers, generator
 from suffice.families.counting import LARGEST_MEAN, in_support
@@ -26,6 +27,8 @@ class DirichletMultinomial(Distribution):
     """
 
     parameter_names = ("total", "alpha")
+    total_: int
+    alpha_: Floats
 
     def __init__(self, total: int, alpha: ArrayLike) -> None:
         """See the class."""
@@ -62,6 +65,7 @@ class DirichletMultinomial(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws of counts (n, K)."""
+        n = whole_number(n, "n", 0)
         rng = generator(random_state)
         return np.asarray(rng.multinomial(self.total_, rng.dirichlet(self.alpha_, size=n)))
 

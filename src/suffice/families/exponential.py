@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.domain import Domain
 from suffice.errors import EstimateError
 from suffice.families.base import Seed, as_float, as_numbers, as_shares, generator, never_in
@@ -26,6 +27,7 @@ class WaitingMember(ScalarMember):
     """The exponential distribution, ``rate exp(-rate x)`` for x >= 0."""
 
     parameter_names = ("rate",)
+    rate_: float
     statistic_names = ("x",)
     conjugate_priors = ("Gamma",)
 
@@ -103,7 +105,7 @@ class WaitingMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(generator(random_state).standard_exponential(size=n) / self.rate_)
+        return np.asarray(generator(random_state).standard_exponential(size=whole_number(n, "n", 0)) / self.rate_)
 
     def mean(self) -> float:
         """1 / rate."""
@@ -215,3 +217,4 @@ class Exponential(RateFamily):
     """
 
     member_class = WaitingMember
+    rate_: float

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.attributes import read_parameters
 from suffice.errors import OptionError
 from suffice.families.base import Distribution, as_numbers
 from suffice.families.fitted import FamilyFitted
@@ -49,6 +50,7 @@ class ExponentialFamily(Distribution):
         if "member_class" in vars(cls):
             cls.parameter_names = cls.member_class.parameter_names
             cls.statistic_names = cls.member_class.statistic_names
+            read_parameters(cls, cls.parameter_names)
 
     def _settle(self) -> None:
         if (given := self._family.given()) is not None:
@@ -103,7 +105,8 @@ class ExponentialFamily(Distribution):
         """KL(self || other) in nats, without the cancellation of the general formula where the family has its own."""
         if type(other) is not type(self):
             raise OptionError(
-                f"KL is between two members of one family, not {type(self).__name__} and {type(other).__name__}."
+                f"KL is between two members of one family, not {type(self).__name__} and {type(other).__name__}. "
+                f"Give another {type(self).__name__}."
             )
         return float(self._member.divergence(other._member))
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_numbers, as_shares, generator, only_variable
@@ -27,6 +29,8 @@ class GammaMember(ShapeMember):
     """The gamma distribution, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0."""
 
     parameter_names = ("shape", "rate")
+    shape_: float
+    rate_: float
     statistic_names = ("log x", "x")
     conjugate_priors = ("Gamma",)
     _sign, _title, _remedy = 1.0, "gamma", "Give values that differ, or a known shape=."
@@ -56,7 +60,7 @@ class GammaMember(ShapeMember):
         values = as_numbers(x)
         inside = np.where((values > 0) & (values < np.inf), values, 1.0)
         value = log_gamma_kernel(self.shape_, self.rate_ * inside) - np.log(inside)
-        at_zero = math.log(self.rate_) if self.shape_ == 1 else math.copysign(math.inf, 1 - self.shape_)
+        at_zero = np.log(self.rate_) if self.shape_ == 1 else math.copysign(math.inf, 1 - self.shape_)
         edge = np.where(values == 0, at_zero, -np.inf)
         return np.asarray(np.where((values > 0) & (values < np.inf), value, edge))
 
@@ -74,15 +78,15 @@ class GammaMember(ShapeMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(generator(random_state).gamma(self.shape_, size=n) / self.rate_)
+        return np.asarray(generator(random_state).gamma(self.shape_, size=whole_number(n, "n", 0)) / self.rate_)
 
-    def mean(self) -> float:
+    def mean(self) -> Any:
         """The mean, shape / rate."""
-        return float(self.shape_ / self.rate_)
+        return self.shape_ / self.rate_
 
-    def variance(self) -> float:
+    def variance(self) -> Any:
         """The variance, shape / rate^2."""
-        return float(self.shape_ / self.rate_ / self.rate_)
+        return self.shape_ / self.rate_ / self.rate_
 
     def mode(self) -> float:
         """(shape - 1) / rate; exists where the shape is at least 1."""
@@ -182,6 +186,8 @@ class Gamma(ScalarFamily, ConjugatePrior):
     """
 
     member_class = GammaMember
+    shape_: float
+    rate_: float
 
     def __init__(
         self,
@@ -189,7 +195,7 @@ class Gamma(ScalarFamily, ConjugatePrior):
         rate: float | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         **run: Unpack[NewtonOptions],
     ) -> None:
         """See the class."""
@@ -204,7 +210,8 @@ class Gamma(ScalarFamily, ConjugatePrior):
         from suffice.families.poisson import Poisson
 
         only_variable(summary, type(self).__name__)
-        return Poisson()._family.update(self, summary)
+        posterior: Gamma = Poisson()._family.update(self, summary)
+        return posterior
 
     def _updated(self, events: float, exposure: float) -> Gamma:
         """After more rows: shape' = shape + events, rate' = rate + exposure."""

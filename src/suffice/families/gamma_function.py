@@ -21,28 +21,37 @@ LARGE = 16.0
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 #: Below this size `excess` is a power series.
 NEAR_ONE = 0.03
+#: ``d - log(1 + d)`` is d^2 times this series in -d.
+SERIES = [1 / k for k in range(2, 14)]
 
 
 def excess(d: ArrayLike) -> Floats:
     """The function d - log(1 + d), which is at least 0; exact to rounding also near d = 0, inf at d = -1."""
     d = np.asarray(d, dtype=np.float64)
-    small = np.where(np.abs(d) < NEAR_ONE, d, 0.0)
-    series = small**2 * np.polynomial.polynomial.polyval(-small, [1 / k for k in range(2, 14)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(np.abs(d) < NEAR_ONE, series, d - np.log1p(d)))
+        value = np.ascontiguousarray(d - np.log1p(d)).reshape(d.shape)
+    near = np.flatnonzero(np.abs(d) < NEAR_ONE)
+    if len(near):
+        small = d.reshape(-1)[near]
+        value.reshape(-1)[near] = small**2 * np.polynomial.polynomial.polyval(-small, SERIES)
+    return value
 
 
 def ratio_excess(t: ArrayLike, a: ArrayLike, away: ArrayLike | None = None) -> Floats:
     """The function r - 1 - log r of the ratio r = t / a, for t >= 0 and a > 0: at least 0, and 0 only for t = a.
 
-    `away` is t - a, where it is known to more digits than the subtraction leaves. Far from t = a the logarithm is that
+    `away` is t - a, where it is known to more digits than the subtraction leaves. Far below t = a the logarithm is that
     of two numbers, so that r may be smaller than the rounding of 1.
     """
     t, a = np.asarray(t, dtype=np.float64), np.asarray(a, dtype=np.float64)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        d = (t - a if away is None else np.asarray(away)) / a
-        far = d - (np.log(t) - np.log(a))
-        return np.asarray(np.where(np.abs(d) < 0.5, excess(d), far))
+        d = np.asarray((t - a if away is None else np.asarray(away)) / a)
+        value = excess(d)
+        far = np.flatnonzero(~((d > -0.5) & (d < np.inf)))
+        if len(far):
+            t, a, d = (np.broadcast_to(part, value.shape).reshape(-1)[far] for part in (t, a, d))
+            value.reshape(-1)[far] = d - (np.log(t) - np.log(a))
+    return value
 
 
 def _branches(a: ArrayLike) -> tuple[Floats, Floats, Any]:

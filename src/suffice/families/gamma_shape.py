@@ -65,7 +65,9 @@ def match_shape(gap: float, control: Control) -> Outcome:
         value = -float(rest(shape[0])) - gap * float(shape[0])
         return value, -rest_slope(shape) - gap, rest_curvature(shape)[:, None]
 
-    start = (3 - gap + math.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
+    # (3 - g + r) / (12 g) with r^2 = (g - 3)^2 + 24 g, which is 2 / (g - 3 + r): the one in which nothing cancels.
+    root = math.hypot(gap - 3, math.sqrt(24 * gap))
+    start = (3 - gap + root) / (12 * gap) if gap < 3 else 2 / (gap - 3 + root)
     return newton(function, np.array([start]), control)
 
 
@@ -104,7 +106,7 @@ def shortfall(shape: float, mean: float, expected: float, gap: float | None) -> 
         factor *= 4
         if not 0 < moved < math.inf:
             return math.inf
-    return lost + abs(here * (moved - shape))
+    return float(lost + abs(here * (moved - shape)))
 
 
 def gamma_cumulants(order: int, shape: float, rate: float, direction: Floats) -> Floats:

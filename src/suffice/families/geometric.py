@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.families.base import Seed, as_numbers, generator
 from suffice.families.counting import in_support, refuse_long_draws
 from suffice.families.negative_binomial import NegativeBinomialMember
@@ -20,6 +22,7 @@ class GeometricMember(NegativeBinomialMember):
     """Failures before the first success, ``probability (1 - probability)^x`` for x = 0, 1, 2, ..."""
 
     parameter_names = ("probability",)
+    probability_: float
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -48,7 +51,7 @@ class GeometricMember(NegativeBinomialMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.mean())
-        return generator(random_state).geometric(self.probability_, size=n) - 1
+        return generator(random_state).geometric(self.probability_, size=whole_number(n, "n", 0)) - 1
 
     def entropy(self) -> float:
         """-log(probability) - odds of a failure times log(1 - probability)."""
@@ -82,13 +85,14 @@ class Geometric(ScalarFamily):
     """
 
     member_class = GeometricMember
+    probability_: float
 
     def __init__(
         self,
         probability: float | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

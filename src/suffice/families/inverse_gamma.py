@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_numbers, as_shares, generator
@@ -23,6 +24,8 @@ class InverseGammaMember(ShapeMember):
     """The inverse-gamma distribution, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0."""
 
     parameter_names = ("shape", "scale")
+    shape_: float
+    scale_: float
     statistic_names = ("log x", "1/x")
     _sign, _title, _remedy = -1.0, "inverse-gamma", "An inverse-gamma distribution needs values that differ."
 
@@ -67,7 +70,7 @@ class InverseGammaMember(ShapeMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return self._reciprocal(generator(random_state).gamma(self.shape_, size=n))
+        return self._reciprocal(generator(random_state).gamma(self.shape_, size=whole_number(n, "n", 0)))
 
     def mean(self) -> float:
         """The mean, scale / (shape - 1); needs shape > 1."""
@@ -127,6 +130,8 @@ class InverseGamma(ScalarFamily):
     """
 
     member_class = InverseGammaMember
+    shape_: float
+    scale_: float
 
     def __init__(
         self,

@@ -40,6 +40,10 @@ class LinearGaussianPrior(Distribution, ConjugatePrior):
     """
 
     parameter_names = ("alpha", "beta", "mean", "on")
+    alpha_: float
+    beta_: float
+    mean_: float
+    on_: str
 
     def __init__(self, alpha: float, beta: float, mean: float = 0.0, on: str = "parents") -> None:
         """See the class."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.errors import EstimateError
 from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
 
@@ -22,6 +23,8 @@ class Lomax(Distribution):
     """
 
     parameter_names = ("shape", "scale")
+    shape_: float
+    scale_: float
 
     def __init__(self, shape: float, scale: float = 1.0) -> None:
         """See the class."""
@@ -54,7 +57,7 @@ class Lomax(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(self.scale_ * generator(random_state).pareto(self.shape_, size=n))
+        return np.asarray(self.scale_ * generator(random_state).pareto(self.shape_, size=whole_number(n, "n", 0)))
 
     def mean(self) -> float:
         """The mean, scale / (shape - 1); needs shape > 1."""

@@ -36,7 +36,9 @@ def as_positive_definite(values: ArrayLike, name: str, size: int | None = None) 
     try:
         root(matrix)
     except np.linalg.LinAlgError:
-        raise OptionError(f"{name} is not positive definite: some combination of its columns has no spread.") from None
+        raise OptionError(
+            f"{name} is not positive definite: some combination of its columns has no spread. Check it."
+        ) from None
     return matrix
 
 

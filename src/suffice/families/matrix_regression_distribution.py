@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
@@ -37,6 +38,10 @@ class MatrixRegressionDistribution(Distribution):
     """
 
     parameter_names = ("weights", "spread", "dof", "inverse_scale")
+    weights_: Floats
+    spread_: Floats
+    dof_: float
+    inverse_scale_: Floats
 
     def __init__(self, weights: ArrayLike, spread: ArrayLike, dof: float, inverse_scale: ArrayLike) -> None:
         """See the class."""
@@ -108,6 +113,7 @@ class MatrixRegressionDistribution(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of weights (n, q, m) and covariance (n, m, m), by Bartlett's decomposition."""
+        n = whole_number(n, "n", 0)
         rng, (q, m) = generator(random_state), self.weights_.shape
         triangle = np.tril(rng.standard_normal((n, m, m)), -1)
         triangle[:, np.arange(m), np.arange(m)] = np.sqrt(rng.chisquare(self.dof_ - np.arange(m), size=(n, m)))

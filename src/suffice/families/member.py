@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.attributes import read_parameters
 from suffice.checks import whole_number
 from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, OptionError
@@ -63,6 +64,7 @@ class FamilyMember(ABC):
         """Let every evaluation overflow to inf without a warning."""
         super().__init_subclass__(**options)
         overflow_to_inf(cls)
+        read_parameters(cls, cls.parameter_names)
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -96,15 +98,6 @@ class FamilyMember(ABC):
                 f"This {self.title} has no parameters yet. Call fit, or give {names} in the constructor."
             )
         return self.parameters
-
-    def __getattr__(self, name: str) -> Any:
-        """Parameters with a trailing underscore."""
-        if name.endswith("_") and name[:-1] in type(self).parameter_names:
-            return self.parameters_[name[:-1]]
-        if isinstance(own := vars(type(self)).get(name, vars(FamilyMember).get(name)), property):
-            # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.
-            return own.__get__(self)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def portrait(self) -> Portrait:
         """What there is to see of it."""
@@ -341,7 +334,7 @@ class FamilyMember(ABC):
         """The prior as it is used; one whose class is not conjugate to the family is an error."""
         if type(prior).__name__ not in self.conjugate_priors:
             known = " or ".join(self.conjugate_priors) or "none"
-            raise OptionError(f"prior is {prior!r}; the conjugate prior of {self.title} is {known}.")
+            raise OptionError(f"prior is {prior!r}; expected the conjugate prior of {self.title}, {known}.")
         prior.parameters_  # noqa: B018  an unfitted prior has no parameters and says so
         return prior
 

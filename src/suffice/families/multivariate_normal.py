@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
+from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
-from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
+from suffice.errors import EstimateError, OptionError, listing, unknown_variable
 from suffice.families import gaussian
 from suffice.families.base import Seed, as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
@@ -31,6 +33,8 @@ class MultivariateNormalMember(VectorMember):
     """The normal distribution of d columns, ``exp(-(x - mean)' cov^-1 (x - mean) / 2) / sqrt(det(2 pi cov))``."""
 
     parameter_names = ("mean", "covariance")
+    mean_: Floats
+    covariance_: Floats
     conjugate_priors = ("NormalWishart", "MultivariateNormal")
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -132,7 +136,7 @@ class MultivariateNormalMember(VectorMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d), columns in the order of the distribution."""
-        z = generator(random_state).standard_normal((n, len(self.mean_)))
+        z = generator(random_state).standard_normal((whole_number(n, "n", 0), len(self.mean_)))
         return np.asarray(self.mean_ + z @ root(self.covariance_).T)
 
     def mean(self) -> Floats:
@@ -171,7 +175,7 @@ class MultivariateNormalMember(VectorMember):
         chosen = list(columns)
         unknown = [name for name in chosen if name not in own]
         if unknown:
-            raise MissingColumnError(f"This distribution has no column {listing(unknown)}; it has {listing(own)}.")
+            raise unknown_variable(unknown[0], own)
         if len(set(chosen)) != len(chosen) or not chosen:
             raise OptionError(f"columns is {chosen!r}; expected at least one column, each once.")
         return [own.index(name) for name in chosen]
@@ -287,7 +291,7 @@ class MultivariateNormalMember(VectorMember):
 
     def _matched(self, prior: Any, names: Sequence[Hashable]) -> Any:
         """The prior in the order of the columns, where it names them; else it must have as many dimensions."""
-        if isinstance(prior, MultivariateNormal) and prior.columns is not None:
+        if isinstance(prior, MultivariateNormal) and prior._options["columns"] is not None:
             return prior.marginal(names)
         if len(prior.mean_) != len(names):
             n = len(prior.mean_)
@@ -331,7 +335,8 @@ class MultivariateNormalMember(VectorMember):
     def predictive(self, posterior: Any) -> MultivariateNormal | MultivariateStudentT:
         """The distribution of one more row, with the parameters integrated out."""
         if not isinstance(posterior, MultivariateNormal):
-            return posterior._predictive_distribution()
+            student: MultivariateStudentT = posterior._predictive_distribution()
+            return student
         covariance = posterior.covariance_ + self.covariance_
         return MultivariateNormal(posterior.mean_, covariance, columns=self.named())
 
@@ -386,6 +391,8 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     """
 
     member_class = MultivariateNormalMember
+    mean_: Floats
+    covariance_: Floats
 
     def __init__(
         self,
@@ -394,7 +401,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         *,
         columns: Iterable[Hashable] | None = None,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
 from suffice.families.counting import CountMember, in_support, log_choices, refuse_long_draws
 from suffice.families.gamma_function import ratio_excess, rest
 from suffice.families.scalar import ScalarFamily
-from suffice.families.simplex import odds_cumulants, relative_entropy
+from suffice.families.simplex import odds_cumulants
 from suffice.fitting.control import Control
 from suffice.statistics import Summary
 
@@ -25,6 +27,8 @@ class NegativeBinomialMember(CountMember):
     """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``."""
 
     parameter_names: ClassVar[tuple[str, ...]] = ("size", "probability")
+    size_: float
+    probability_: float
     conjugate_priors = ("Beta",)
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -56,10 +60,10 @@ class NegativeBinomialMember(CountMember):
         inside = in_support(x)
         return np.asarray(np.where(inside, log_choices(np.where(inside, x, 0.0), self._known_size()), -np.inf))
 
-    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+    def log_normalizer(self, eta: ArrayLike | None = None) -> Any:
         """A = -size log(1 - exp(eta)), which is -size log(probability)."""
-        probability = self._usual(eta)
-        return -self._known_size() * math.log(probability) if probability > 0 else math.inf
+        value = self._known_size() * np.log1p(self._odds(eta))
+        return value if np.ndim(value) else float(value)
 
     def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
         """``size (1 - probability) / probability``."""
@@ -80,7 +84,7 @@ class NegativeBinomialMember(CountMember):
         """The probability of a success."""
         return float(self.probability_) if eta is None else float(-np.expm1(self._eta(eta)[0]))
 
-    def _odds(self, eta: ArrayLike | None) -> float:
+    def _odds(self, eta: ArrayLike | None) -> Any:
         """Odds of a failure."""
         probability = self._usual(eta)
         failure = 1 - probability if eta is None else float(np.exp(self._eta(eta)[0]))
@@ -119,12 +123,11 @@ class NegativeBinomialMember(CountMember):
         With n = x + size it is ``-n KL(x / n || failure) - log x + rest(n) - rest(x) - rest(size)``: nothing large
         cancels, however large the count.
         """
-        x = as_numbers(x)
+        x, size = as_numbers(x), self._known_size()
         inside = in_support(x)
-        size, success = self._known_size(), float(self.probability_)
         some = np.where(inside & (x > 0), x, 1.0)
-        value = rest(some + size) - rest(some) - rest(size) - np.log(some) - self._divergence(some)
-        return np.asarray(np.where(inside, np.where(x > 0, value, size * math.log(success)), -np.inf))
+        choices = np.where(x > 0, rest(some + size) - rest(some) - rest(size) - np.log(some), 0.0)
+        return np.asarray(np.where(inside, choices - self._below(np.where(inside, x, 0.0)), -np.inf))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x), the regularised incomplete beta function."""
@@ -140,53 +143,60 @@ class NegativeBinomialMember(CountMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
-        refuse_long_draws(self.mean() + 10 * math.sqrt(self.variance()))
-        return generator(random_state).negative_binomial(self._known_size(), self.probability_, size=n)
+        refuse_long_draws(self.mean() + 10 * np.sqrt(self.variance()))
+        return generator(random_state).negative_binomial(
+            self._known_size(), self._usual(None), size=whole_number(n, "n", 0)
+        )
 
-    def mean(self) -> float:
+    def mean(self) -> Any:
         """``size (1 - probability) / probability``."""
-        return float(self.expected_statistics()[0])
+        return self._known_size() * self._odds(None)
 
-    def variance(self) -> float:
+    def variance(self) -> Any:
         """``size (1 - probability) / probability^2``."""
-        return float(self.statistics_covariance()[0, 0])
+        return self.mean() * (1 + self._odds(None))
 
     def mode(self) -> int:
         """floor((size - 1) (1 - probability) / probability), or 0; a whole number ties with the one below."""
-        return math.floor(max(0.0, (self._known_size() - 1) * self._odds(None)))
+        odds: float = self._odds(None)
+        return math.floor(max(0.0, (self._known_size() - 1) * odds))
 
     def entropy(self) -> float:
         """-size log(probability) - E[x] log(1 - probability) - E[log C(x + size - 1, x)]."""
         if self.probability_ == 1:
             return 0.0
         known = self._known_size() * (math.log(self.probability_) + self._odds(None) * math.log1p(-self.probability_))
-        return -known - expected_log_choices(self._known_size(), self.probability_)
+        return float(-known - expected_log_choices(self._known_size(), self.probability_))
 
-    def divergence(self, other: NegativeBinomialMember) -> float:
+    def divergence(self, other: NegativeBinomialMember) -> Any:
         """The divergence of one trial, ``size / probability`` times; both distributions must have the same size."""
         if self._known_size() != other._known_size():
             raise OptionError(
                 f"The distributions have sizes {self._known_size():g} and {other._known_size():g}; a family has one "
                 "size."
             )
-        mine, theirs = float(self.probability_), float(other.probability_)
-        return self._known_size() / mine * float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
+        return other._below(self.mean())
 
-    def _divergence(self, x: ArrayLike) -> Floats:
-        """``n KL(x / n || failure)`` of n = x + size trials with x > 0 failures, by terms that are never negative."""
-        x, size, success = np.asarray(x), self._known_size(), float(self.probability_)
-        away = x * success - size * (1 - success)
-        trials = x + size
+    def _below(self, mean: ArrayLike) -> Floats:
+        """KL from the distribution that has this mean: ``n KL(mean / n || failure)`` of n = mean + size trials.
+
+        It is made of terms that are never negative.
+        """
+        mean, size, odds = np.asarray(mean, dtype=np.float64), self._known_size(), self._odds(None)
+        none = mean == 0
+        some = np.where(none, 1.0, mean)
+        success = 1 / (1 + odds)
+        away, trials = success * (some - size * odds), some + size
         with np.errstate(over="ignore"):
-            failures = x * ratio_excess(trials * (1 - success), x, -away)
-            return np.asarray(failures + size * ratio_excess(trials * success, size, away))
+            failures = some * ratio_excess(trials * (odds * success), some, -away)
+            value = failures + size * ratio_excess(trials * success, size, away)
+        return np.asarray(np.where(none, self.log_normalizer(), value))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def shortfall(self, summary: Summary) -> float:
         """How far the mean log-likelihood of a row is below its maximum, by a formula."""
-        (mean,) = self.observed(summary)
-        return float(self._divergence(mean)) if mean > 0 else -self._known_size() * math.log(self.probability_)
+        return float(self._below(self.observed(summary)[0]))
 
     def spread(self) -> Floats:
         """Standard deviation of each statistic (k,), where its square may be beyond float64 too."""
@@ -248,6 +258,8 @@ class NegativeBinomial(ScalarFamily):
     """
 
     member_class = NegativeBinomialMember
+    size_: float
+    probability_: float
 
     def __init__(
         self,
@@ -255,7 +267,7 @@ class NegativeBinomial(ScalarFamily):
         probability: float | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
+from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
@@ -28,6 +30,8 @@ class NormalMember(ScalarMember):
     """The normal distribution, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``."""
 
     parameter_names = ("mean", "variance")
+    mean_: float
+    variance_: float
     statistic_names = ("x", "x^2")
     conjugate_priors = ("NormalInverseGamma", "Normal")
 
@@ -149,7 +153,7 @@ class NormalMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=n)
+        return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=whole_number(n, "n", 0))
 
     def mean(self) -> Any:
         """The mean."""
@@ -335,6 +339,8 @@ class Normal(ScalarFamily, ConjugatePrior):
     """
 
     member_class = NormalMember
+    mean_: float
+    variance_: float
 
     def __init__(
         self,
@@ -342,7 +348,7 @@ class Normal(ScalarFamily, ConjugatePrior):
         variance: ArrayLike | None = None,
         *,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         progress: bool = False,
     ) -> None:
         """See the class."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError
 from suffice.families.base import (
@@ -44,6 +45,10 @@ class NormalInverseGamma(Distribution, ConjugatePrior):
     """
 
     parameter_names = ("alpha", "beta", "gamma", "delta")
+    alpha_: float
+    beta_: float
+    gamma_: float
+    delta_: float
 
     def __init__(self, alpha: float, beta: float, gamma: float, delta: float) -> None:
         """See the class."""
@@ -85,6 +90,7 @@ class NormalInverseGamma(Distribution, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of mean and variance."""
+        n = whole_number(n, "n", 0)
         rng = generator(random_state)
         variance = self.beta_ / rng.gamma(self.alpha_, size=n)
         return {"mean": rng.normal(self.delta_, np.sqrt(variance / self.gamma_)), "variance": variance}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_location, as_scale, generator
@@ -40,6 +41,10 @@ class NormalWishart(Distribution, ConjugatePrior):
     """
 
     parameter_names = ("mean", "strength", "dof", "inverse_scale")
+    mean_: Floats
+    strength_: float
+    dof_: float
+    inverse_scale_: Floats
 
     def __init__(
         self,
@@ -131,6 +136,7 @@ class NormalWishart(Distribution, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of mean (n, d) and precision (n, d, d), by Bartlett's decomposition."""
+        n = whole_number(n, "n", 0)
         rng, d = generator(random_state), len(self.mean_)
         triangle = np.tril(rng.standard_normal((n, d, d)), -1)
         diagonal = np.sqrt(rng.chisquare(self.dof_ - np.arange(d), size=(n, d)))
@@ -156,7 +162,7 @@ class NormalWishart(Distribution, ConjugatePrior):
             strength=self.strength_,
             dof=self.dof_ - n + len(places),
             inverse_scale=self.inverse_scale_[np.ix_(places, places)],
-            names=None if self.names is None else [self.names[column] for column in places],
+            names=None if self._options["names"] is None else [self._options["names"][column] for column in places],
         )
 
     # -- as a prior --------------------------------------------------------------------------------------------------
@@ -179,7 +185,7 @@ class NormalWishart(Distribution, ConjugatePrior):
             strength=strength,
             dof=self.dof_ + weight,
             inverse_scale=self.inverse_scale_ + scatter + self.strength_ * weight / strength * np.outer(away, away),
-            names=self.names,
+            names=self._options["names"],
         )
 
     def _predictive_distribution(self) -> MultivariateStudentT:

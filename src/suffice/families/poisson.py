@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.families.base import Seed, as_float, as_numbers, generator
 from suffice.families.counting import CountMember, in_support, refuse_long_draws
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
@@ -28,6 +29,7 @@ class PoissonMember(CountMember):
     """The Poisson distribution, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ..."""
 
     parameter_names = ("rate",)
+    rate_: float
     conjugate_priors = ("Gamma",)
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -51,7 +53,7 @@ class PoissonMember(CountMember):
         inside = in_support(x)
         return np.asarray(np.where(inside, -gammaln(np.where(inside, x, 0.0) + 1), -np.inf))
 
-    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+    def log_normalizer(self, eta: ArrayLike | None = None) -> Any:
         """A = exp(eta)."""
         return self._usual(eta)
 
@@ -69,9 +71,9 @@ class PoissonMember(CountMember):
 
     # -- maps --------------------------------------------------------------------------------------------------------
 
-    def _usual(self, eta: ArrayLike | None) -> float:
+    def _usual(self, eta: ArrayLike | None) -> Any:
         if eta is None:
-            return float(self.rate_)
+            return self.rate_
         with np.errstate(over="ignore"):
             return float(np.exp(self._eta(eta)[0]))
 
@@ -112,15 +114,15 @@ class PoissonMember(CountMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.rate_)
-        return generator(random_state).poisson(self.rate_, size=n)
+        return generator(random_state).poisson(self.rate_, size=whole_number(n, "n", 0))
 
-    def mean(self) -> float:
+    def mean(self) -> Any:
         """The rate."""
-        return float(self.rate_)
+        return self.rate_
 
-    def variance(self) -> float:
+    def variance(self) -> Any:
         """The rate."""
-        return float(self.rate_)
+        return self.rate_
 
     def mode(self) -> int:
         """The largest count not above the rate; where the rate is a whole number, the one below is as likely."""
@@ -136,18 +138,17 @@ class PoissonMember(CountMember):
         logs = self.log_prob(counts)
         return float(0.0 - (np.exp(logs) * np.where(np.isfinite(logs), logs, 0.0)).sum())
 
-    def divergence(self, other: PoissonMember) -> float:
+    def divergence(self, other: PoissonMember) -> Any:
         """Rate' - rate + rate log(rate / rate'); inf where only the other is stuck at 0."""
-        if self.rate_ == 0:
-            return float(other.rate_)
-        return float(self.rate_ * ratio_excess(other.rate_, self.rate_))
+        some = np.where(self.rate_ == 0, 1.0, self.rate_)
+        return np.where(self.rate_ == 0, other.rate_, some * ratio_excess(other.rate_, some))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def shortfall(self, summary: Summary) -> float:
         """How far the mean log-likelihood of a row is below its maximum, by a formula."""
         (mean,) = self.observed(summary)
-        return float(mean * ratio_excess(self.rate_, mean)) if mean > 0 else float(self.rate_)
+        return float(self.at({"rate": mean}).divergence(self))
 
     by_mean = True
 
@@ -194,3 +195,4 @@ class Poisson(RateFamily):
     """
 
     member_class = PoissonMember
+    rate_: float

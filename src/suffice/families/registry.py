@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from suffice import storage
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, meant
 from suffice.families.base import Distribution
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.beta import Beta
@@ -42,7 +42,8 @@ def family_named(name: str) -> type[Distribution]:
     """The class of a family, however its name is written; one that nobody knows is an error."""
     family = FAMILIES.find(name.lower().replace("-", "_").replace(" ", "_"))
     if family is None:
-        raise OptionError(f"There is no family {name!r}; there are {listing(FAMILIES.names(), most=20)}.")
+        known = FAMILIES.names()
+        raise OptionError(f"There is no family {name!r}.{meant(name, known)} Expected one of {listing(known, 20)}.")
     return family
 
 

@@ -157,7 +157,7 @@ class Products:
         careful = np.flatnonzero(~(total > DOUBTFUL * bound))
         if len(careful):
             total[careful] = residuals(self.raw[:, careful], weights[careful])[1]
-        return total
+        return np.asarray(total)
 
     def slopes(self, weights: Floats) -> Floats:
         """Sum of (y - w . (1, x)) (1, x - mean) (k, q): minus half the slope of the sum of squares, x centred."""
@@ -216,8 +216,8 @@ class Products:
         c = np.concatenate([weights[:, 1:], np.ones((len(weights), 1))], axis=1)
         terms = (c**2 * np.diagonal(self.scatter, axis1=1, axis2=2)).sum(axis=1)
         if not self.exact:
-            return terms
-        return terms + self.weight * (weights[:, 0] ** 2 + ((c * self.mean) ** 2).sum(axis=1))
+            return np.asarray(terms)
+        return np.asarray(terms + self.weight * (weights[:, 0] ** 2 + ((c * self.mean) ** 2).sum(axis=1)))
 
 
 def _are_exact(sums: Any) -> bool:
@@ -360,7 +360,7 @@ def _least_norm(weights: Floats, directions: Floats, free: Flags) -> tuple[Float
 
 def _outer(vectors: NDArray[Any]) -> NDArray[Any]:
     """Products (k, d, d) of the entries of vectors (k, d)."""
-    return vectors[:, :, None] * vectors[:, None, :]
+    return np.asarray(vectors[:, :, None] * vectors[:, None, :])
 
 
 def bordered(weight: Floats, total: Floats, cross: Floats) -> Floats:

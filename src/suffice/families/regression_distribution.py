@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
@@ -85,6 +86,10 @@ class RegressionDistribution(Distribution):
     """
 
     parameter_names = ("weights", "spread", "alpha", "beta")
+    weights_: Floats
+    spread_: Floats
+    alpha_: float
+    beta_: float
 
     def __init__(self, weights: ArrayLike, spread: ArrayLike, alpha: float, beta: float) -> None:
         """See the class."""
@@ -129,6 +134,7 @@ class RegressionDistribution(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of weights (n, q) and variance (n,)."""
+        n = whole_number(n, "n", 0)
         rng = generator(random_state)
         variance = self.beta_ / rng.gamma(self.alpha_, size=n)
         z = rng.standard_normal((n, len(self.weights_))) @ root(self.spread_).T

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate
 from suffice.families.conjugate import tails
 from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.member import FamilyMember
@@ -63,7 +64,7 @@ class RateFamily(ScalarFamily):
     """Base of the families whose only parameter is a rate."""
 
     def __init__(
-        self, rate: float | None = None, *, prior: Any = None, estimate: str | None = None, progress: bool = False
+        self, rate: float | None = None, *, prior: Any = None, estimate: Estimate | None = None, progress: bool = False
     ) -> None:
         """See the class."""
         super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)

@@ -169,7 +169,7 @@ class ShapeMember(ScalarMember):
 
     def concentration(self) -> float:
         """The shape."""
-        return float(self.shape_)
+        return float(self.parameters_["shape"])
 
     def is_possible(self, mean: Floats) -> bool:
         """By Jensen's inequality the log of the mean of y is above the mean of its log."""

@@ -256,7 +256,7 @@ def log_evidence(alpha: Floats, counts: Floats) -> float:
 def relative_entropy(p: ArrayLike, q: ArrayLike) -> Floats:
     """``sum p log(p / q)`` along the last axis, by terms that are not negative; inf where only q is zero."""
     p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
-    some = p > 0
+    some = ~(p <= 0)
     mine, theirs = np.where(some, p, 1.0), np.where(some, q, 1.0)
     with np.errstate(divide="ignore", over="ignore"):
         away = (theirs - mine) / mine

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, as_numbers, as_shape, as_shares, generator
 from suffice.families.gamma_function import log_gamma_ratio
@@ -25,6 +26,9 @@ class StudentT(Distribution):
     """
 
     parameter_names = ("df", "location", "scale")
+    df_: float
+    location_: float
+    scale_: float
 
     def __init__(self, df: float, location: float = 0.0, scale: float = 1.0) -> None:
         """See the class."""
@@ -61,7 +65,9 @@ class StudentT(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(self.location_ + self.scale_ * generator(random_state).standard_t(self.df_, size=n))
+        return np.asarray(
+            self.location_ + self.scale_ * generator(random_state).standard_t(self.df_, size=whole_number(n, "n", 0))
+        )
 
     def mean(self) -> float:
         """The location; needs df > 1."""
@@ -95,6 +101,9 @@ class MultivariateStudentT(Distribution):
     """
 
     parameter_names = ("df", "location", "shape")
+    df_: float
+    location_: Floats
+    shape_: Floats
 
     def __init__(self, df: float, location: ArrayLike, shape: ArrayLike) -> None:
         """See the class."""
@@ -123,6 +132,7 @@ class MultivariateStudentT(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d)."""
+        n = whole_number(n, "n", 0)
         rng = generator(random_state)
         z = rng.standard_normal((n, len(self.location_))) @ root(self.shape_).T
         return np.asarray(self.location_ + z / np.sqrt(rng.chisquare(self.df_, size=(n, 1)) / self.df_))

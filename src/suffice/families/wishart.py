@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.checks import whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, tails
@@ -31,6 +32,8 @@ class Wishart(Distribution, ConjugatePrior):
     """
 
     parameter_names = ("dof", "inverse_scale")
+    dof_: float
+    inverse_scale_: Floats
 
     def __init__(self, dof: float, inverse_scale: ArrayLike, names: Sequence[Hashable] | None = None) -> None:
         """See the class."""
@@ -80,6 +83,7 @@ class Wishart(Distribution, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` precisions (n, d, d), by Bartlett's decomposition."""
+        n = whole_number(n, "n", 0)
         rng, d = generator(random_state), len(self.inverse_scale_)
         triangle = np.tril(rng.standard_normal((n, d, d)), -1)
         triangle[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(self.dof_ - np.arange(d), size=(n, d)))
@@ -97,7 +101,7 @@ class Wishart(Distribution, ConjugatePrior):
             raise OptionError(
                 f"The prior has {len(self.inverse_scale_)} dimensions and the rows have {len(moments.mean)} columns."
             )
-        return Wishart(self.dof_ + moments.weight - 1, self.inverse_scale_ + moments.scatter, self.names)
+        return Wishart(self.dof_ + moments.weight - 1, self.inverse_scale_ + moments.scatter, self._options["names"])
 
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density in the precision (n^2), row by row."""

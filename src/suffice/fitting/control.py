@@ -10,7 +10,6 @@ import hashlib
 import math
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,8 +20,8 @@ import numpy as np
 
 from suffice import storage
 from suffice.array_types import Floats
-from suffice.checks import number, positive, whole_number
-from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError, SufficeWarning
+from suffice.checks import byte_count, generator, number, positive, whole_number
+from suffice.errors import EstimateError, FileFormatError, OptionError, warn
 
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 5.0
@@ -62,7 +61,14 @@ class Control:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Control:
-        """By the options of a model; those that it does not have stay at their defaults."""
+        """By the options of a model, checked; those that it does not have stay at their defaults."""
+        if options.get("threads") is not None:
+            whole_number(options["threads"], "threads", otherwise=", or None for all cores")
+        if options.get("memory_limit") is not None:
+            byte_count(options["memory_limit"], "memory_limit")
+        seed = options.get("random_state")
+        if type(seed) is not int or seed < 0:  # Making a generator takes longer than a look.
+            generator(seed)
         return cls(**{name: options[name] for name in RUN_OPTIONS if name in options})
 
     def __post_init__(self) -> None:
@@ -79,18 +85,23 @@ class Control:
             folder = Path(self.checkpoint).absolute().parent
             if not folder.is_dir() or not os.access(folder, os.W_OK):
                 raise OptionError(
-                    f"The checkpoint {self.checkpoint} cannot be written: {folder} is no writable folder."
+                    f"The checkpoint {self.checkpoint} cannot be written: {folder} is no writable folder. Check the "
+                    f"path."
                 )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an iterative fit ended: the best state, and why it stopped."""
+    """How an iterative fit ended: the best state, and why it stopped.
+
+    `warning` says what to do where it stopped before its end; the driver warns of it, once a fit.
+    """
 
     state: State
     converged: bool
     stop_reason: str
     history: tuple[float, ...]
+    warning: str = ""
 
 
 def iterate(step: Callable[[State], State], start: State, control: Control, *, problem: str = "") -> Outcome:
@@ -123,14 +134,13 @@ def iterate(step: Callable[[State], State], start: State, control: Control, *, p
         Path(control.checkpoint).unlink(missing_ok=True)  # a finished fit leaves nothing to go on from
     elif control.checkpoint is not None:
         _save(control.checkpoint, problem, state, best, history)
+    warning = ""
     if reason in ("max_iter", "max_seconds", "stalled"):
-        warnings.warn(
+        warning = (
             f"The fit stopped ({reason}) after {state.iteration} iterations with a gap of {state.gap:.2e}; "
-            f"tolerance is {control.tolerance:.2e}. Raise {reason if reason != 'stalled' else 'tolerance'}.",
-            ConvergenceWarning,
-            stacklevel=2,
+            f"tolerance is {control.tolerance:.2e}. Raise {reason if reason != 'stalled' else 'tolerance'}."
         )
-    return Outcome(state if converged else best, converged, reason, tuple(history))
+    return Outcome(state if converged else best, converged, reason, tuple(history), warning)
 
 
 def _verdict(state: State, control: Control, seconds: float) -> str:
@@ -185,7 +195,7 @@ def _save(path: str | Path, problem: str, state: State, best: State, history: li
     try:
         storage.save(path, tree, ending=_container(path))
     except OSError as error:
-        warnings.warn(f"The checkpoint {path} could not be written: {error}.", SufficeWarning, stacklevel=3)
+        warn(f"The checkpoint {path} could not be written: {error}.")
 
 
 def _resume(path: str | Path | None, problem: str) -> tuple[State, State, list[float]] | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from suffice.errors import ConvergenceWarning, SamplingWarning, warn
+from suffice.errors import ConvergenceWarning, SamplingWarning, announce, warn
 from suffice.fitting.contract import D, Data, F, Found, Inputs, Judgement, Problem, Purpose, Task
 from suffice.fitting.control import Control, fingerprint
 from suffice.fitting.fit import Fit
@@ -61,6 +61,9 @@ def solve(problem: Problem[F], data: Data, control: Control, *, keep: bool = Fal
     if control.checkpoint is not None:
         control = replace(control, problem=fingerprint(*problem.identity()))
     solution = problem.solve(control)
+    announce(solution.notes)
+    if solution.outcome is not None and solution.outcome.warning:
+        warn(solution.outcome.warning, ConvergenceWarning)
     held = data if keep else None
     if solution.later:
         return Fit(solution.fitted, later=lambda: measured(solution, data, problem, control), data=held)
@@ -72,9 +75,11 @@ def measured(solution: Found[F], data: Data, problem: Problem[F], control: Contr
 
     A fit has converged only where what was measured agrees with what its solver says.
     """
-    from suffice.fitting.report import Report, confirmed
+    from suffice.fitting.confirmation import confirmed
+    from suffice.fitting.report import Report
 
     judged, outcome = problem.judge(solution.fitted), solution.outcome
+    announce(note for note in judged.notes if note not in solution.notes)
     report = Report(
         model=solution.fitted.title,
         rows=data.rows,
@@ -90,7 +95,7 @@ def measured(solution: Found[F], data: Data, problem: Problem[F], control: Contr
         plan=solution.plan,
         log_evidence=judged.log_evidence,
         empirical_entropy=judged.empirical_entropy,
-        warnings=(*solution.notes, *judged.notes),
+        warnings=tuple(map(str, (*solution.notes, *judged.notes))),
     )
     if outcome is None and judged.verdict:
         return replace(report, converged=False, stop_reason=judged.verdict.partition(":")[0]), judged
@@ -104,7 +109,8 @@ def measured(solution: Found[F], data: Data, problem: Problem[F], control: Contr
         stop_reason=outcome.stop_reason,
     )
     if outcome.converged and judged.verdict:
-        warn(f"The fit has not converged: {judged.verdict}.", ConvergenceWarning)
+        if judged.verdict not in judged.notes:  # A remark has said so already.
+            warn(f"The fit has not converged: {judged.verdict}.", ConvergenceWarning)
         return replace(report, converged=False, stop_reason=judged.verdict.partition(":")[0]), judged
     if judged.unreliable:
         warn(judged.unreliable, SamplingWarning)

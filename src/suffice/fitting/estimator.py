@@ -7,19 +7,26 @@ changes nothing.
 from __future__ import annotations
 
 import copy
+import importlib
+import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property, update_wrapper
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
-from suffice.errors import FileFormatError, NotFittedError, OptionError, listing, warn
-from suffice.fitting import outlets
+from suffice.attributes import Read, reads
+from suffice.calls import missing_attribute
+from suffice.checks import number
+from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, listing, warn
+from suffice.fitting import outlets, sklearn_face
 from suffice.options import Parameterized
 from suffice.records import copy_with
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from suffice.fitting.contract import Inputs, Judgement, Purpose
     from suffice.fitting.control import Control
     from suffice.fitting.fit import Fit
@@ -40,6 +47,39 @@ def delegated(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[
         return method(model.fitted_, *args, **options)
 
     return update_wrapper(ask, method)
+
+
+def drawn(method: Callable[Concatenate[Any, P], Mapping[Hashable, NDArray[Any]]]) -> Callable[Concatenate[Any, P], Any]:
+    """The method of a model that draws rows by its fitted value: a frame of the kind that was learned, else a dict."""
+
+    def ask(model: Estimator, /, *args: P.args, **options: P.kwargs) -> Any:
+        return as_frame(method(model.fitted_, *args, **options), None if model._fit is None else model._fit.frame)
+
+    return update_wrapper(ask, method)
+
+
+def frame_of(data: object) -> str | None:
+    """The package of a frame in memory: "pandas", "polars" or "pyarrow"; None for anything else."""
+    kind = type(data)
+    package = kind.__module__.partition(".")[0]
+    return package if (package, kind.__name__) in _FRAMES else None
+
+
+def as_frame(columns: Mapping[Hashable, NDArray[Any]], package: str | None) -> Any:
+    """Columns as a frame of a package; None: as they are."""
+    if package is None:
+        return columns
+    module = importlib.import_module(package)
+    # Labels of states are objects to NumPy: lists let the package find their type.
+    plain = {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
+    if package == "pandas":
+        return module.DataFrame(plain)
+    named = {str(name): values for name, values in plain.items()}
+    return module.table(named) if package == "pyarrow" else module.DataFrame(named)
+
+
+#: Frames in memory, of which draws come as another.
+_FRAMES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")}
 
 
 def delegated_property(member: Any, of: str = "fitted_") -> Any:
@@ -138,20 +178,23 @@ class Estimator(Parameterized):
         matched = self._judgement().matched
         return None if matched is None else matched()
 
-    @property
-    def log_likelihood_(self) -> float:
-        """The log-likelihood of the rows that were learned: their sum, natural logarithm."""
-        return self.report_.log_likelihood
+    log_likelihood_: Read[float] = reads(
+        "report_.log_likelihood", "The log-likelihood of the rows that were learned: their sum, natural logarithm."
+    )
+    aic_: Read[float] = reads("report_.aic", "Akaike's criterion, 2 k - 2 log-likelihood: smaller is better.")
+    bic_: Read[float | None] = reads(
+        "report_.bic", "Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."
+    )
+    converged_: Read[bool] = reads(
+        "report_.converged", "Whether the fit reached its tolerance, and the certificate agrees."
+    )
+    n_iter_: Read[int] = reads("report_.iterations", "Number of iterations; 0 for a closed form.")
+    stop_reason_: Read[str] = reads("report_.stop_reason", "Why the fit stopped.")
 
     @property
-    def aic_(self) -> float:
-        """Akaike's criterion, 2 k - 2 log-likelihood: smaller is better."""
-        return self.report_.aic
-
-    @property
-    def bic_(self) -> float | None:
-        """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
-        return self.report_.bic
+    def history_(self) -> tuple[float, ...]:
+        """The objective before the first and after each iteration."""
+        return self.report_.history
 
     def portrait(self) -> Portrait:
         """What there is to see of it: pages, plots, notebooks and the command read nothing else.
@@ -161,26 +204,6 @@ class Estimator(Parameterized):
         from suffice.fitting.portrait import Portrait
 
         return Portrait(type(self).__name__, n_params=lambda: self.n_params_, matched=self.matched_statistics)
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the fit reached its tolerance, and the certificate agrees."""
-        return self.report_.converged
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of iterations; 0 for a closed form."""
-        return self.report_.iterations
-
-    @property
-    def history_(self) -> tuple[float, ...]:
-        """The objective before the first and after each iteration."""
-        return self.report_.history
-
-    @property
-    def stop_reason_(self) -> str:
-        """Why the fit stopped."""
-        return self.report_.stop_reason
 
     def unlearn(self, *_: Any, **__: Any) -> Self:
         """Take rows out again, for models that learn from sums; others refuse."""
@@ -193,30 +216,33 @@ class Estimator(Parameterized):
     def _control(self) -> Control:
         from suffice.fitting.control import Control
 
+        if self._refused is not None:
+            raise self._refused
         return Control.of(self._options)
 
-    def __getattr__(self, name: str) -> Any:
-        """Options read as attributes; a result read before `fit` says so."""
-        if name in self._options:
-            return self._options[name]
-        member = getattr(type(self), name, None)
-        if isinstance(member, property) and member.fget is not None:
-            # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.
-            return member.fget(self)
-        if name.endswith("_") and not name.startswith("_"):
-            raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+    if not TYPE_CHECKING:  # Checkers know options and results by their declarations, and misspelt ones by that.
 
-    def __sklearn_tags__(self) -> Any:
-        """Let scikit-learn's searches take the model; called by scikit-learn only."""
-        from sklearn.utils import InputTags, Tags, TargetTags
+        def __getattr__(self, name: str) -> Any:
+            """Options read as attributes; a result read before `fit` says so."""
+            if name in self._options:
+                return self._options[name]
+            member = inspect.getattr_static(type(self), name, None)
+            if isinstance(member, property | sklearn_face.Offered):
+                # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak itself.
+                return member.__get__(self)
+            if self._refused is not None:
+                raise NotOfferedError(str(self._refused))
+            raise missing_attribute(self, name, self._options, is_fitted=self._fit is not None)
 
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
+    def __dir__(self) -> list[str]:
+        """What can be read: options, methods and, once there is a fit, its results, which end in ``_``."""
+        fitted = self._fit is not None
+        names = [n for n in super().__dir__() if fitted or n.startswith("_") or not n.endswith("_")]
+        return sorted({*names, *self._options})
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the model, its graph and its receipt."""
-        held = self._bare_report()
-        return outlets.card(repr(self), self.portrait(), held)
+        return outlets.card(repr(self), self.portrait(), self._bare_report())
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -241,6 +267,10 @@ class Estimator(Parameterized):
         if set(options) - set(known):
             raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
         return cls(**{name: value for name, value in options.items() if name not in cls._transient})
+
+
+for _name, _member in sklearn_face.members():
+    setattr(Estimator, _name, _member)
 
 
 class ResponseEstimator(Estimator):
@@ -278,7 +308,8 @@ class SummaryEstimator(Estimator):
     def _learned_data(self) -> SummaryData:
         if self._fit is None or self._fit.data is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
-        return self._fit.data
+        data: SummaryData = self._fit.data
+        return data
 
     def fit(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> Self:
         """Learn the parameters from rows or from a `Summary`.
@@ -297,8 +328,10 @@ class SummaryEstimator(Estimator):
     def _learn(self, data: object, y: object, **more: object) -> Self:
         from suffice.fitting.contract import Inputs
 
+        self._refuse_idle()
         unused_target(self, y)
-        return self._solve(self._task().read(Inputs(data, more), None, "fit"))
+        solved = self._solve(self._task().read(Inputs(data, more), None, "fit"), frame_of(data))
+        return sklearn_face.remember(solved, data)
 
     def partial_fit(
         self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None, keep: float = 1.0
@@ -311,9 +344,11 @@ class SummaryEstimator(Estimator):
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
         unused_target(self, y)
+        number(keep, "keep", 0.0)
         later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
-        return self._solve(later if earlier is None else self._task().joined(earlier, later, keep))
+        together = later if earlier is None else self._task().joined(earlier, later, keep)
+        return self._solve(together, frame_of(data))
 
     def unlearn(self, data: object, *, sample_weight: object = None, columns: object = None) -> Self:
         """Take rows out again; the result equals a fit that never saw them."""
@@ -321,16 +356,16 @@ class SummaryEstimator(Estimator):
 
     def _leave(self, data: object, **more: object) -> Self:
         if self._fit is None:
-            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
+            raise NotFittedError(f"This {type(self).__name__} has learned nothing to take rows out of. Call fit first.")
         leaving = self._read("join", data, **more)
-        return self._solve(self._task().without(self._learned_data(), leaving))
+        return self._solve(self._task().without(self._learned_data(), leaving), self._fit.frame)
 
     def score(self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; `y` is as in `fit`."""
         unused_target(self, y)
         read = self._read("compare", data, sample_weight=sample_weight, columns=columns)
         if read.weight <= 0:
-            raise OptionError("The score of no rows is undefined: the data have no weight.")
+            raise OptionError("The score of no rows is undefined: the data have no weight. Give rows.")
         return float(read.log_likelihood(self.fitted_)) / read.weight
 
     def _read(self, purpose: Purpose, data: object, **more: object) -> SummaryData:
@@ -346,14 +381,14 @@ class SummaryEstimator(Estimator):
         """The fitted value, or None before the first fit."""
         return None if self._fit is None else self._fit.fitted
 
-    def _solve(self, data: SummaryData) -> Self:
+    def _solve(self, data: SummaryData, frame: str | None = None) -> Self:
         from suffice.fitting.driver import closed_on_failure, solve
 
         task = self._task()
         with closed_on_failure(data):
             learned = task.condensed(data)
             fit = solve(task.problem(learned, None), learned, self._control())
-        fit.data = task.kept(learned)
+        fit.data, fit.frame = task.kept(learned), frame
         return self._adopt(fit)
 
     # -- files -------------------------------------------------------------------------------------------------------

@@ -42,6 +42,10 @@ class Fit(Generic[F]):
         self.fitted, self.data = sealed(fitted), data
         #: The task by which the data were learned: what options say later is about the next fit.
         self.task: Any = None
+        #: The package whose frame was learned from, for draws of the same kind; None for other data, and out of files.
+        self.frame: str | None = None
+        #: How many columns were seen in `fit` and their names, where they were in memory.
+        self.seen: Any = None
         #: The options that it was made with, but for those that only steer a run: those set later are of the next fit.
         self.options: dict[str, Any] = {}
         self._report, self._judgement, self._later = report, judgement, later

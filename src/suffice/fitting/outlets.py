@@ -19,7 +19,7 @@ _CONNECTED: dict[str, Callable[..., Any]] = {}
 
 def connect(
     *,
-    page: Callable[[Report, Portrait | None, Any], str],
+    page: Callable[[Report, Portrait | None, Any, str | None], str],
     card: Callable[[str, Portrait, Report | None], str],
     write: Callable[[Any, Any], None],
     read: Callable[[Any], Any],
@@ -28,14 +28,14 @@ def connect(
     _CONNECTED.update(page=page, card=card, write=write, read=read)
 
 
-def page(report: Report, portrait: Portrait | None, path: FilePath | None = None) -> str:
+def page(report: Report, portrait: Portrait | None, path: FilePath | None = None, title: str | None = None) -> str:
     """The page of a report, written to `path` where one is given; without a portrait it shows the receipt alone."""
-    return _CONNECTED["page"](report, portrait, path)
+    return str(_CONNECTED["page"](report, portrait, path, title))
 
 
 def card(made: str, portrait: Portrait, report: Report | None) -> str:
     """What a notebook shows of a model: how it was made, its graph, and its receipt where it is fitted."""
-    return _CONNECTED["card"](made, portrait, report)
+    return str(_CONNECTED["card"](made, portrait, report))
 
 
 def write(model: object, path: FilePath) -> None:

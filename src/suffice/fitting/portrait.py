@@ -256,14 +256,16 @@ def rescaled_by(model: Any) -> Callable[[float], Portrait]:
     """What gives the portrait of an estimator that is fitted to so many rows with the same frequencies."""
 
     def rescaled(size: float) -> Portrait:
-        return model.clone().fit(model.statistics_ * (size / model.statistics_.weight)).portrait()
+        refitted: Portrait = model.clone().fit(model.statistics_ * (size / model.statistics_.weight)).portrait()
+        return refitted
 
     return rescaled
 
 
 def learned_portrait(model: Any) -> Portrait:
     """The portrait of a fitted value, with what the statistics that its estimator learned from show besides."""
-    return replace(model.fitted_.portrait(), matched=model.matched_statistics, rescaled=rescaled_by(model))
+    drawn: Portrait = model.fitted_.portrait()
+    return replace(drawn, matched=model.matched_statistics, rescaled=rescaled_by(model))
 
 
 def table_grid(table: Table, title: str, colours: Colours) -> Grid:
@@ -336,7 +338,7 @@ def long_run(transitions: Floats) -> Floats | None:
     # The least squares solution is a distribution also where several are stationary.
     system = np.vstack([transitions.T - np.eye(size), np.ones(size)])
     shares = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
-    return np.clip(shares, 0.0, 1.0)
+    return np.asarray(np.clip(shares, 0.0, 1.0))
 
 
 def normal_reach(level: float) -> float:

@@ -9,15 +9,15 @@ import copy
 import html
 import math
 import weakref
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.errors import ConvergenceWarning, FileFormatError, warn
+from suffice.errors import FileFormatError
 from suffice.fitting import outlets
 from suffice.records import checked, fields_of, set_fields
 
@@ -219,17 +219,22 @@ class Certificate:
     curvature: Curvature | None = None
     formula: str = ""
 
-    def lines(self) -> list[tuple[str, str]]:
-        """Label and text of each line of the receipt."""
+    def lines(self, *, closed: bool = False) -> list[tuple[str, str]]:
+        """Label and text of each line of the receipt; closed: of a closed form, which needs no bound to be exact."""
         lines = [("moment gap", f"{self.moment_gap:.1e} ({STANDARD_ERRORS})")]
+        within = (
+            None
+            if self.value_gap is None
+            else f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"
+        )
         if self.slope is not None:
             lines.append(("slope", f"{self.slope:.1e} ({self.slope_unit})"))
         if self.formula:
-            lines.append(("from optimum", f"not applicable: {self.formula} is a formula that maximises nothing"))
-        elif self.value_gap is None:
-            lines.append(("from optimum", "unknown"))
+            lines.append(("from optimum", f"exact: {self.formula} is a formula that maximises nothing"))
         else:
-            lines.append(("from optimum", f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"))
+            exact = "exact (a closed form)"
+            away = [exact, within] if closed else [within or "unknown"]
+            lines.append(("from optimum", ", ".join(filter(None, away))))
         if not self.exact:
             lines.append(("engine", self.engine or "approximate"))
         if self.monte_carlo is not None:
@@ -242,7 +247,20 @@ class Certificate:
         answer = {True: "yes", False: f"no: {shown}", None: open_}[self.exists]
         return [*lines, ("maximum exists", answer)]
 
+    def __str__(self) -> str:
+        """The lines that a receipt has of it."""
+        return receipt(self.lines())
 
+    __repr__ = __str__
+
+
+def receipt(lines: Sequence[tuple[str, str]]) -> str:
+    """Labels and texts below one another."""
+    return "\n".join(f"{label:<18} {text}" for label, text in lines)
+
+
+#: Nats a row up to which a bound is rounding: that of a closed form.
+EXACT = 1e-9
 #: Figures of a report that follow from the others.
 _DERIVED = ("aic", "bic", "bic_score", "kl_divergence")
 
@@ -291,6 +309,13 @@ class Report:
         return self._size * math.log(self.weight) - 2.0 * self.log_likelihood
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the estimate is a closed form that the certificate confirms, so that nothing is left to gain."""
+        gap, attained = self.certificate.value_gap, self.certificate.exists is not False
+        closed = self.converged and not self.iterations and self.stop_reason == "closed form" and self.certificate.exact
+        return closed and attained and (gap is None or (self.certificate.bound and gap <= EXACT))
+
+    @property
     def _size(self) -> float:
         """The number of parameters as a float; inf for tables of more cells than floats can count."""
         return float(self.n_params) if self.n_params.bit_length() < 1024 else math.inf
@@ -310,7 +335,7 @@ class Report:
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
         weight = "" if self.weight == self.rows else f", weight {self.weight:,.6g}"
-        times = {0: "from a summary", 1: "read once"}.get(self.passes, f"read {self.passes} times")
+        times = {0: "from a summary", 1: "read once"}.get(self.passes, f"gone through {self.passes:,} times")
         lines = [("model", self.model), ("rows", f"{self.rows:,}{weight}, {times}")]
         if self.plan:
             lines.append(("plan", self.plan))
@@ -328,7 +353,7 @@ class Report:
             lines.append(("log evidence", f"{self.log_evidence:,.6f}"))
         if self.kl_divergence is not None:
             lines.append(("KL(data || model)", f"{self.kl_divergence:.6g} nats a row"))
-        lines += self.certificate.lines()
+        lines += self.certificate.lines(closed=self.is_exact)
         shown = self.warnings[:4]
         lines += [("warning", text) for text in shown]
         if len(self.warnings) > len(shown):
@@ -337,7 +362,9 @@ class Report:
 
     def __str__(self) -> str:
         """A receipt of at most 25 lines."""
-        return "\n".join(f"{label:<18} {text}" for label, text in self.lines()[:25])
+        return receipt(self.lines()[:25])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -364,13 +391,14 @@ class Report:
     def __getstate__(self) -> dict[str, Any]:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
-    def to_html(self, path: FilePath | None = None) -> str:
+    def to_html(self, path: FilePath | None = None, *, title: str | None = None) -> str:
         """A page that needs nothing but a browser; written to `path` where one is given, and returned as text.
 
+        `title` names the model and its data on the page; the name of its class unless said.
         A report that was read or pickled by itself knows no model, and its page has no graph and no tables.
         """
         draw: Callable[[], Portrait] | None = fields_of(self).get("_portrait")
-        return outlets.page(self, None if draw is None else draw(), path)
+        return outlets.page(self, None if draw is None else draw(), path, title)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the derived figures."""
@@ -430,55 +458,6 @@ def in_standard_errors(slope: Floats, variance: Floats, rounding: float | Floats
     with np.errstate(divide="ignore", invalid="ignore"):
         gaps = np.where(size == 0.0, 0.0, size / np.sqrt(np.maximum(variance, 0.0)))
     return float(gaps.max(initial=0.0))
-
-
-# -- whether a fit is done ---------------------------------------------------------------------------------------------
-
-#: How many times its tolerance the gap of a converged fit may be where it is measured again: sums in another order, and
-#: statistics in other units than those of the solver, move it by a little.
-SLACK = 10.0
-#: A gap that rounding may leave where columns hardly vary, whatever the tolerance. Of a gap in standard deviations half
-#: the square is lost, some 1e-10 nats a row.
-ROUNDED = 1e-5
-#: What stands for the tolerance of a closed form, which has none: its gap is rounding.
-CLOSED_FORM = 1e-5
-#: Why a fit has not converged whose solver says that it has.
-DENIED = "denied by the certificate"
-
-
-def allowed(tolerance: float | None, rounding: float = 0.0) -> float:
-    """The largest gap of a fit that has converged to this tolerance; None: of a closed form.
-
-    rounding: the gap that rounding of the parameters alone may leave, where it is known.
-    """
-    return max(SLACK * (CLOSED_FORM if tolerance is None else tolerance), rounding, ROUNDED)
-
-
-def is_denied(gap: float, tolerance: float | None, rounding: float = 0.0) -> bool:
-    """Whether a gap measured at the parameters that were returned denies that a fit has converged; warns if so.
-
-    A gap that is not a number confirms nothing.
-    """
-    most = allowed(tolerance, rounding)
-    if gap <= most:
-        return False
-    measured = f"the gap is {gap:.2e}, and {most:.2e} would be its end" if gap < math.inf else "no gap was measured"
-    warn(
-        f"The fit has not converged, though its solver says so: at the parameters that it returned {measured}.",
-        ConvergenceWarning,
-    )
-    return True
-
-
-def confirmed(report: Report, tolerance: float | None = None, gap: float | None = None) -> Report:
-    """The report of a fit that has converged only where the certificate agrees; warns where it does not.
-
-    gap: what the certificate has measured in the unit of the tolerance, where its own moment gap is in another one.
-    """
-    measured = report.certificate.moment_gap if gap is None else gap
-    if not report.converged or not is_denied(measured, tolerance):
-        return report
-    return replace(report, converged=False, stop_reason=DENIED)
 
 
 _TEXT, _NONE = (str,), (type(None),)

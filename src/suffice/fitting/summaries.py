@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from suffice.domain import Domain, Variable
-from suffice.errors import OptionError, listing
+from suffice.errors import KindWarning, OptionError, Remark, listing
 from suffice.fitting.contract import Fitted, Inputs, Problem, Purpose
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from suffice.sources.base import Source
     from suffice.statistics import Statistic, Summary
 
-#: What a report says about columns that are read as states, though their type is float.
-_WIDENED = (
-    "{} holds whole numbers and missing values: read as states. Declare it 'real' in states= to have it read as numbers"
+#: What is said about columns that are read as states, though their type is float.
+_FEW_WHOLE = (
+    "{} holds floats of which at most {} are different, all of them whole numbers: read as states. Declare what it is: "
+    "{}."
 )
 #: What a report says about a column that nobody reads, and that may say how often each row occurred.
 _UNREAD_COUNTS = (
@@ -32,6 +33,18 @@ _UNREAD_COUNTS = (
 )
 #: Names, in small letters, that such columns have in tables of counts.
 _NAMES_OF_COUNTS = frozenset({"freq", "frequency", "count", "counts", "n", "weight", "weights"})
+
+
+@dataclass(frozen=True)
+class Declaring:
+    """How a user declares what a column is: as states, and as numbers where the model takes them."""
+
+    states: str = "states={{{0!r}: 'discrete'}} for states"
+    numbers: str = "states={{{0!r}: 'real'}} for numbers"
+
+    def choice(self, column: Hashable) -> str:
+        """Both ways, for one column."""
+        return f"{self.states.format(column)}, or {self.numbers.format(column)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +98,8 @@ class SummaryTask(ABC, Generic[F]):
 
     #: Whether rows are the steps of sequences, of which `lengths`, `group` and `order` speak.
     of_sequences: ClassVar[bool] = False
+    #: How a user declares what a column is.
+    declaring: ClassVar[Declaring] = Declaring()
 
     # -- what a model says -------------------------------------------------------------------------------------------
 
@@ -135,7 +150,8 @@ class SummaryTask(ABC, Generic[F]):
         """One pass over an open source."""
         required = self.required(source.columns, known, purpose)
         progress = bool(self.options.get("progress", False))
-        return answered(source, required, lambda domain: self.asked(domain, known, purpose), progress=progress)
+        asked = lambda domain: self.asked(domain, known, purpose)  # noqa: E731
+        return answered(source, required, asked, declaring=self.declaring, progress=progress)
 
     def joined(self, earlier: SummaryData, later: SummaryData, keep: float) -> SummaryData:
         """Rows that were learned, weighted by `keep`, and rows that join them."""
@@ -149,12 +165,20 @@ class SummaryTask(ABC, Generic[F]):
 # -- statistics by themselves ------------------------------------------------------------------------------------------
 
 
-def resolved_domain(source: Source, required: Mapping[Hashable, Variable | None]) -> Domain:
-    """What the columns of a source hold: as required; where nothing is said as their types and whole numbers say."""
+def resolved_domain(
+    source: Source, required: Mapping[Hashable, Variable | None], declaring: Declaring = Declaring()
+) -> Domain:
+    """What the columns of a source hold: as required; where nothing is said by the rule of `suffice.sources.kinds`."""
+    return _resolved(source, required, declaring)[0]
+
+
+def _resolved(
+    source: Source, required: Mapping[Hashable, Variable | None], declaring: Declaring
+) -> tuple[Domain, tuple[Hashable, ...]]:
+    """The domain, and the columns of floats that are read as states."""
     domain: Domain = source.infer(list(required), {name: v for name, v in required.items() if v is not None})
-    inferred = {name: "real" if v is None else "discrete" for name, v in required.items() if v is None or not v.states}
-    unsure = [n for n, kind in inferred.items() if domain[n].kind == kind and domain[n].origin == "seen"]
-    return source.infer_integers(domain, unsure)
+    advice = {n: f"Declare it: {declaring.choice(n)}." for n, v in required.items() if v is None}
+    return source.decide_kinds(domain, advice)
 
 
 def answered(
@@ -162,22 +186,29 @@ def answered(
     required: Mapping[Hashable, Variable | None],
     asked: Callable[[Domain], tuple[Statistic, ...]],
     *,
+    declaring: Declaring = Declaring(),
     progress: bool = False,
 ) -> SummaryData:
     """The statistics asked for, from one pass over an open source."""
     from suffice.sources import summarize_source
 
-    domain, notes = read_columns(source, required)
+    domain, notes = read_columns(source, required, declaring)
     with rows_bar(progress) as advance:
         summary = summarize_source(source, domain, asked(domain), progress=advance)
     return SummaryData(summary, max(source.passes, 1), notes)
 
 
-def read_columns(source: Source, required: Mapping[Hashable, Variable | None]) -> tuple[Domain, tuple[str, ...]]:
+def read_columns(
+    source: Source, required: Mapping[Hashable, Variable | None], declaring: Declaring = Declaring()
+) -> tuple[Domain, tuple[str, ...]]:
     """What the columns of an open source hold, and what there is to say about them."""
-    domain = resolved_domain(source, required)
-    widened = [name for name in source.integer_columns if required.get(name, domain[name]) is None]
-    notes: tuple[str, ...] = (_WIDENED.format(listing([n for n in required if n in widened])),) if widened else ()
+    from suffice.sources.kinds import MOST_WHOLE_FLOATS
+
+    domain, few = _resolved(source, required, declaring)
+    notes: tuple[str, ...] = ()
+    if few:
+        sentence = _FEW_WHOLE.format(listing(few), MOST_WHOLE_FLOATS, declaring.choice(few[0]))
+        notes = (Remark(sentence, KindWarning),)
     if not source.weighted and len(source.columns) > len(required):
         unread = [name for name in source.columns if name not in required and _may_count(name)]
         notes += tuple(_UNREAD_COUNTS.format(name) for name in unread)

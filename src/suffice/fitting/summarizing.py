@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from suffice.checks import whole_number
 from suffice.domain import declare
-from suffice.errors import DataError, OptionError, SufficeWarning, listing
+from suffice.errors import DataError, OptionError, announce, listing, warn
 from suffice.fitting.contract import Inputs
 from suffice.fitting.estimator import Estimator, ResponseEstimator, SummaryEstimator
-from suffice.fitting.summaries import answered
+from suffice.fitting.summaries import SummaryData, answered
 
 if TYPE_CHECKING:
     from suffice.statistics import Statistic, Summary
@@ -68,11 +67,9 @@ def summarize(
             alone = _summary(questions, data, {**beside, "columns": names}, states, form)
         check_summary(alone, minimum)
     elif summary.holds_rows and isinstance(questions, Estimator):
-        warnings.warn(
+        warn(
             f"The summary holds the distinct rows of {listing(summary.row_columns)}: missing values, hidden variables "
-            "and GLM nodes are learned from them. It is as private as the rows; sf.Rounds fits without them.",
-            SufficeWarning,
-            stacklevel=2,
+            "and GLM nodes are learned from them. It is as private as the rows; sf.Rounds fits without them."
         )
     return summary
 
@@ -119,7 +116,7 @@ def _summary(
             from suffice.sources.sequences import SequenceForm
 
             beside = {**beside, "form": SequenceForm(**form, columns=beside["columns"])}  # type: ignore[arg-type]
-        return task.read(Inputs(data, beside), None, "join").statistics
+        return _said(task.read(Inputs(data, beside), None, "join"))
     if form:
         raise _no_sequences("a statistic", form)
     asked = (questions,) if isinstance(questions, Statistic) else tuple(questions)
@@ -127,11 +124,17 @@ def _summary(
         raise OptionError(
             f"Cannot summarise for {questions!r}; expected a model, or Counts, Moments, Sums or Patterns."
         )
-    names = dict.fromkeys(name for question in asked for name in question.variables)
+    names = dict.fromkeys(name for question in asked for name in question.columns)
     declared = states or {}
     required = {name: declare(name, declared[name]) if name in declared else None for name in names}
     source = open_source(data, columns=beside["columns"], sample_weight=beside.get("sample_weight"))
-    return answered(source, required, lambda domain: asked).statistics
+    return _said(answered(source, required, lambda domain: asked))
+
+
+def _said(data: SummaryData) -> Summary:
+    """The statistics, once what matters for what they mean has been said."""
+    announce(data.notes)
+    return data.statistics
 
 
 def _no_sequences(what: str, form: Mapping[str, object]) -> OptionError:

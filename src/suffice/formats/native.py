@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.checks import choice
+from suffice.choices import ParentOrder, choices
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing, shortened
-from suffice.formats.networks import FactorNetwork, ParentOrder, TableNetwork
+from suffice.formats.networks import FactorNetwork, TableNetwork
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.registry import Registry
 
@@ -56,7 +57,7 @@ def read(path: FilePath, *, parent_order: ParentOrder | None = None) -> Any:
     known = _format_of(path)
     if parent_order is None:
         return known.load(path)
-    choice(parent_order, "parent_order", ("forward", "reversed"))
+    choice(parent_order, "parent_order", choices(ParentOrder))
     if known.ordered is None:
         raise OptionError(f"parent_order= is for '.uai' and '.xdsl' files; {os.fspath(path)!r} has its own.")
     return known.ordered(path, parent_order)
@@ -213,7 +214,7 @@ def to_table_network(model: object) -> TableNetwork:
     if not isinstance(model, BayesianNetwork):
         raise OptionError(
             f"This format holds Bayesian networks; a {type(model).__name__} goes to '.json' or '.suffice', and a "
-            "Markov network to '.uai' as well."
+            "Markov network to '.uai' as well. Give another ending."
         )
     real = [node for node in model.nodes if model.node(node).domain[node].kind != "discrete"]
     if real:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,7 +31,6 @@ MOST_CELLS = 2**27
 #: What some formats need and this one has not: tools write it for a network without a name, and readers drop it.
 NAMELESS = "unknown"
 #: Which parent of a table varies fastest after the node: the last one ("forward"), or the first.
-ParentOrder = Literal["forward", "reversed"]
 #: NumPy's number of axes.
 MOST_AXES = 64
 

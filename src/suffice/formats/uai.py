@@ -20,11 +20,12 @@ from collections.abc import Hashable
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.choices import ParentOrder
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing, warn
 from suffice.formats import streams
 from suffice.formats.labels import check_network, checked_rows
-from suffice.formats.networks import MOST_AXES, Draft, FactorNetwork, ParentOrder, TableNetwork
+from suffice.formats.networks import MOST_AXES, Draft, FactorNetwork, TableNetwork
 from suffice.formats.tokens import Scanner, as_floats, first_wrong, numbers, shortened
 
 _Table = tuple[tuple[Hashable, ...], Floats]

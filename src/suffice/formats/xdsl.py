@@ -8,8 +8,9 @@ equations, decisions, utilities, time slices) are refused by name.
 
 from __future__ import annotations
 
+from suffice.choices import ParentOrder
 from suffice.formats import streams
-from suffice.formats.networks import Draft, ParentOrder, TableNetwork
+from suffice.formats.networks import Draft, TableNetwork
 from suffice.formats.xmltree import Element, XmlDocument
 
 

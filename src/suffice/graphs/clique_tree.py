@@ -83,11 +83,6 @@ def clique_tree(triangulation: Triangulation) -> CliqueTree:
     return CliqueTree(tuple(cliques), _hang(_join(cliques, sizes, separators), sizes), triangulation.cards)
 
 
-def maximal_cliques(triangulation: Triangulation) -> list[tuple[Node, ...]]:
-    """The maximal cliques, each one and all of them in the order of `node_key`."""
-    return list(clique_tree(triangulation).cliques)
-
-
 def _clique_key(clique: tuple[Node, ...]) -> tuple[object, ...]:
     return tuple(map(node_key, clique))
 
@@ -153,16 +148,3 @@ def _hang(near: Sequence[Sequence[int]], sizes: Sequence[int]) -> tuple[int, ...
                     parents[other] = index
                     left.append(other)
     return tuple(parents)
-
-
-def broken_intersection(cliques: Sequence[Iterable[Node]], edges: Iterable[tuple[int, int]]) -> Node | None:
-    """A node whose cliques the edges do not connect, or None: then the running intersection property holds.
-
-    The edges must form a forest over the indices of the cliques. In a forest, k cliques that hold a node are connected
-    if and only if k - 1 edges join two of them.
-    """
-    sets = list(map(frozenset, cliques))
-    surplus: Counter[Node] = Counter(node for clique in sets for node in clique)
-    for first, second in edges:
-        surplus.subtract(sets[first] & sets[second])
-    return min((node for node, count in surplus.items() if count != 1), key=node_key, default=None)

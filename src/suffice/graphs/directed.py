@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, shortened
 from suffice.graphs.nodes import Node, in_order, numbered
 
 Parents = Mapping[Any, Sequence[Any]]
@@ -23,7 +23,10 @@ def parents_of(edges: Iterable[tuple[Node, Node]], nodes: Iterable[Node] = ()) -
     listed: dict[Node, list[Node]] = {node: [] for node in nodes}
     for edge in edges:
         if isinstance(edge, str) or len(edge) != 2:
-            raise OptionError(f"An edge is a pair (parent, child); found {edge!r}.")
+            raise OptionError(
+                f"An edge is a pair (parent, child); found {shortened(edge)}. Give pairs, as in [('a', 'b'), ('b', "
+                f"'c')]."
+            )
         parent, child = edge
         listed.setdefault(parent, [])
         listed.setdefault(child, []).append(parent)
@@ -141,17 +144,6 @@ def ancestors(parents: Parents, nodes: Iterable[Node]) -> set[Node]:
                 reached.add(parent)
                 left.append(parent)
     return reached
-
-
-def without_barren(
-    parents: Parents, targets: Iterable[Node], observed: Iterable[Node] = ()
-) -> dict[Node, tuple[Node, ...]]:
-    """The part of the graph that P(targets | observed) depends on: targets, observed nodes and their ancestors.
-
-    Every other node is barren: it sums out to one. Nodes keep their order.
-    """
-    kept = ancestors(parents, [*targets, *observed])
-    return {node: tuple(above) for node, above in parents.items() if node in kept}
 
 
 def moral_graph(parents: Parents) -> dict[Node, set[Node]]:

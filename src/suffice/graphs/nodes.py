@@ -6,6 +6,8 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias
 
+from suffice.errors import OptionError
+
 Node: TypeAlias = Hashable
 
 
@@ -23,6 +25,17 @@ def node_key(node: Node) -> tuple[Any, ...]:
     if isinstance(node, frozenset):
         return (4, tuple(sorted(node_key(part) for part in node)))
     return (5, type(node).__qualname__, repr(node))
+
+
+def refuse_table(structure: Any, expected: str) -> None:
+    """Refuse rows where a graph belongs: a frame, or an array that holds no pairs."""
+    shape = getattr(structure, "shape", None)
+    if shape is not None and (hasattr(structure, "columns") or len(shape) != 2 or shape[1] != 2):
+        raise OptionError(
+            f"The structure is a {type(structure).__name__} of shape {tuple(shape)}; {expected}. A matrix of a "
+            f"graph is "
+            "square; rows of data go to fit."
+        )
 
 
 def in_order(nodes: Iterable[Node]) -> list[Node]:

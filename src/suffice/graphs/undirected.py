@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from itertools import combinations
 from typing import Any
 
-from suffice.errors import OptionError
+from suffice.errors import OptionError, shortened
 from suffice.graphs.nodes import Node, in_order
 
 Graph = Mapping[Any, AbstractSet[Any]]
@@ -22,7 +22,9 @@ def neighbours_of(edges: Iterable[tuple[Node, Node]], nodes: Iterable[Node] = ()
     graph: dict[Node, set[Node]] = {node: set() for node in nodes}
     for edge in edges:
         if isinstance(edge, str) or len(edge) != 2:
-            raise OptionError(f"An edge is a pair of nodes; found {edge!r}.")
+            raise OptionError(
+                f"An edge is a pair of nodes; found {shortened(edge)}. Give pairs, as in [('a', 'b'), ('b', 'c')]."
+            )
         first, second = edge
         if first == second:
             raise OptionError(f"Node {first!r} is joined to itself. Remove that edge.")

@@ -80,16 +80,6 @@ def column_sums(columns: Floats, weights: Floats | None = None, *, threads: int 
     return _from_lanes(sums)
 
 
-def all_finite(columns: NDArray[np.generic]) -> bool:
-    """Say whether every value is finite, at the speed of reading them."""
-    values = np.asarray(columns)
-    if values.dtype.kind != "f":
-        return True
-    with np.errstate(over="ignore", invalid="ignore"):
-        # A sum with a NaN or an infinity in it is not finite. The converse fails only when the sum overflows.
-        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
-
-
 def _checked(columns: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
     columns = frozen(columns, np.float64)
     if columns.ndim != 2:

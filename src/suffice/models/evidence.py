@@ -9,8 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.domain import Domain, Variable
-from suffice.errors import DataError, EstimateError, MissingColumnError, OptionError, SufficeError, listing
+from suffice.domain import Domain, Variable, as_python
+from suffice.errors import (
+    DataError,
+    EstimateError,
+    MissingColumnError,
+    OptionError,
+    SufficeError,
+    UnknownStateError,
+    listing,
+    meant,
+    shortened,
+)
 from suffice.options import doubles
 from suffice.records import record
 
@@ -61,8 +71,18 @@ def read_evidence(domain: Domain, given: Mapping[Any, Any] | None) -> Evidence:
         elif soft:
             evidence.likelihoods[name] = _likelihoods(variable, value)
         else:
-            evidence.states[name] = variable.index(value)
+            evidence.states[name] = _code(variable, value)
     return evidence
+
+
+def _code(variable: Variable, state: Hashable) -> int:
+    try:
+        return variable.index(state)
+    except UnknownStateError:
+        raise UnknownStateError(
+            f"The evidence gives {variable.name!r} the state {shortened(as_python(state))}, which it does not "
+            f"have.{meant(state, variable.states)} Its states are: {listing(variable.states)}."
+        ) from None
 
 
 def _number(variable: Variable, value: Any) -> float:
@@ -82,7 +102,7 @@ def _likelihoods(variable: Variable, value: Any) -> Floats:
         if isinstance(value, Mapping):
             weights = np.zeros(variable.card)
             for state, weight in value.items():
-                weights[variable.index(state)] = weight
+                weights[_code(variable, state)] = weight
         else:
             weights = doubles(value)
     except (TypeError, ValueError) as error:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,18 @@ from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.kernels import node_regression
-from suffice.solvers.newton import newton, newton_cg
+from suffice.solvers.newton import HALVINGS, ROUNDING, solve_truncated
 from suffice.solvers.registry import Objective
 
 Places = NDArray[np.intp]
 
-#: Free entries of K up to which Newton's method holds the whole information.
-DENSE = 1_000
+#: Free entries of K up to which Newton's equations are solved by a factor of the whole information from the first step,
+#: and up to which they are once conjugate gradients have taken more products than a share of their number.
+DENSE, MOST_DENSE, PRODUCTS = 250, 3_000, 1 / 12
+#: Nodes from which products with K are taken over its entries alone; below, whole matrices are quicker.
+SPARSE = 400
+#: Regressions may cost so many times the cube of the nodes to give Newton's method a start, and hold so many numbers.
+START_COST, START_NUMBERS = 4.0, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,11 @@ def by_regressions(S: Floats, W: Floats, pairs: Places, control: Control, *, pro
         return state(W, weights, change, float(before.memory["change"]))
 
     return iterate(step, state(W, np.zeros(len(neighbours)), math.inf, math.inf), control, problem=problem)
+
+
+def regressions_pay(nodes: int, edges: int) -> bool:
+    """Whether a graph is so large that compiled sweeps of regressions are quicker than steps of Newton's method."""
+    return node_regression.compiled_pays(nodes, 2 * edges)
 
 
 def _neighbours(p: int, pairs: Places) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -306,20 +317,40 @@ class EntryObjective:
 
     def products(self, x: Floats) -> Callable[[Floats], Floats]:
         """The function that multiplies minus the Hessian by a vector (m,)."""
-        W, held = self.whole(x)[2], 0.0 if self.ridge is None else self.ridge.precision
+        W = self.whole(x)[2]
         assert W is not None  # Asked only at points that were reached.
-        return lambda vector: np.asarray(
-            self._twice * (W @ self.matrix(vector) @ W)[self.entries] + held * vector, np.float64
-        )
+        return self.products_of(W)
+
+    def products_of(self, W: Floats) -> Callable[[Floats], Floats]:
+        """The same where K^-1 is W (p, p): entry (i, j) of ``W V W`` is row i of W times row j of ``(V W)'``."""
+        (rows, columns), held = self.entries, 0.0 if self.ridge is None else self.ridge.precision
+        left = W[rows]
+
+        def product(vector: Floats) -> Floats:
+            right = (self._sparse(vector) if len(W) >= SPARSE else self.matrix(vector)) @ W
+            return np.asarray(self._twice * np.einsum("ij,ij->i", left, right.T[columns]) + held * vector)
+
+        return product
+
+    def _sparse(self, x: Floats) -> Any:
+        """K as a sparse array."""
+        from scipy.sparse import coo_array
+
+        rows, columns = self.entries
+        p = len(self.S)
+        places = np.concatenate([rows, columns[p:]]), np.concatenate([columns, rows[p:]])
+        return coo_array((np.concatenate([x, x[p:]]), places), shape=(p, p)).tocsr()
 
     def scale(self, x: Floats, slope: Floats) -> Floats:
         """One over the information of each entry by itself (m,), from the entries of W that the slope holds."""
-        rows, columns = self.entries
-        held = 0.0 if self.ridge is None else self.ridge.precision
-        pull = 0.0 if self.ridge is None else held * (x - self.ridge.mean)
-        W = (slope + pull) / self._twice + self.S[rows, columns]
-        variances = W[: len(self.S)]
-        return np.asarray(1.0 / (self._twice**2 * (variances[rows] * variances[columns] + W**2) + held))
+        pull = 0.0 if self.ridge is None else self.ridge.precision * (x - self.ridge.mean)
+        return self.scale_of((slope + pull) / self._twice + self.S[self.entries])
+
+    def scale_of(self, entries: Floats) -> Floats:
+        """The same from the entries of W (m,) themselves."""
+        (rows, columns), held = self.entries, 0.0 if self.ridge is None else self.ridge.precision
+        variances = entries[: len(self.S)]
+        return np.asarray(1.0 / (self._twice**2 * (variances[rows] * variances[columns] + entries**2) + held))
 
     def objective(self, K: Floats, control: Control) -> Objective:
         """For solvers that know no model: from K (p, p)."""
@@ -327,29 +358,88 @@ class EntryObjective:
 
 
 def by_newton(
-    S: Floats, K: Floats, pairs: Places, control: Control, *, ridge: Ridge | None = None, problem: str = ""
+    S: Floats, K: Floats | None, pairs: Places, control: Control, *, ridge: Ridge | None = None, problem: str = ""
 ) -> Outcome:
-    """Newton's method on the diagonal and the edges of K; with many of them its equations by conjugate gradients.
+    """Newton's method on the diagonal and the edges of K, from K or else from what regressions on S make of it.
 
-    The parameters of the outcome are K (p, p), flat.
+    Few equations are solved by a factor, many by conjugate gradients as exactly as the distance is small, until these
+    cost more than a factor. ``-log det`` is self-concordant: of a direction d with the decrement ``r = sqrt(2 d' I d)``
+    the step ``1 / (1 + r)`` stays positive definite and climbs (Nesterov and Nemirovskii 1994), so where a whole step
+    does not, that one does. The gap is the largest slope of an entry in units of its own information. The parameters of
+    the outcome are K (p, p), flat.
     """
     function = EntryObjective(S, pairs, ridge)
-    start = K[function.entries]
 
-    def dense(x: Floats) -> tuple[float, Floats, Floats]:
+    def state(x: Floats, factored: bool) -> State | None:
         value, slope, W = function.whole(x)
-        return value, slope, np.eye(len(x)) if W is None else function.information_of(W)
+        if W is None:
+            return None
+        own = function.scale_of(W[function.entries])
+        gap = float(np.max(np.abs(slope) * np.sqrt(own)))
+        direction = np.zeros_like(x)
+        if gap > control.tolerance and factored:
+            units = np.sqrt(own)
+            direction = units * np.linalg.solve(function.information_of(W) * units * units[:, None], units * slope)
+            # The decrement is at least the gap of any entry: where it is not, the factor has lost all digits.
+            factored = float(slope @ direction) > 0.5 * gap**2
+        if gap > control.tolerance and not factored:
+            direction, taken = solve_truncated(function.products_of(W), slope, own, min(0.1, 0.3 * math.sqrt(gap)))
+            factored = len(x) <= MOST_DENSE and taken > PRODUCTS * len(x)
+        kept = {"direction": direction, "slope": float(slope @ direction), "factored": factored}
+        return State(x, value, gap, memory=kept)
 
-    if len(start) <= DENSE:
-        outcome = newton(dense, start, control, problem=problem)
-    else:
-        outcome = newton_cg(function.evaluate, function.products, start, control, problem=problem)
+    def step(before: State) -> State:
+        slope = max(float(before.memory["slope"]), 0.0)
+        # Where rounding hides the rise, the slopes tell whether the step was one.
+        blind = slope <= ROUNDING * len(S) * max(1.0, abs(before.objective))
+        sizes = [1.0, *(2.0**-k / (1.0 + math.sqrt(2.0 * slope)) for k in range(HALVINGS))]
+        for size in sizes[:1] if blind else sizes:
+            moved = state(before.parameters + size * before.memory["direction"], bool(before.memory["factored"]))
+            if moved is None:
+                continue
+            if moved.gap < before.gap if blind else moved.objective - before.objective >= 1e-4 * size * slope:
+                return moved
+        return replace(before, memory={**before.memory, "stalled": True})
+
+    starts = (_regressed(S, pairs) if K is None else K, np.eye(len(S)))
+    tried = (state(start[function.entries], len(function.entries[0]) <= DENSE) for start in starts)
+    first = next(state for state in tried if state is not None)
+    outcome = iterate(step, first, control, problem=problem)
     return replace(outcome, state=replace(outcome.state, parameters=function.matrix(outcome.state.parameters).ravel()))
+
+
+def _regressed(S: Floats, pairs: Places) -> Floats:
+    """K (p, p) of a regression of each node on its neighbours in the rows themselves, made symmetric.
+
+    Near the maximum where rows are many; the identity where the regressions would cost too much or have no solution.
+    """
+    starts, neighbours = _neighbours(len(S), pairs)
+    degrees = np.diff(starts)
+    if float((degrees.astype(np.float64) ** 3).sum()) > START_COST * float(len(S)) ** 3:
+        return np.eye(len(S))
+    weights = np.zeros(len(neighbours))
+    for degree in np.unique(degrees[degrees > 0]).tolist():
+        alike = np.flatnonzero(degrees == degree)
+        for nodes in np.array_split(alike, 1 + len(alike) * degree**2 // START_NUMBERS):
+            places = starts[nodes][:, None] + np.arange(degree)
+            near = neighbours[places]
+            try:
+                weights[places] = np.linalg.solve(
+                    S[near[:, :, None], near[:, None, :]], S[near, nodes[:, None]][..., None]
+                )[..., 0]
+            except np.linalg.LinAlgError:
+                return np.eye(len(S))
+    with np.errstate(all="ignore"):  # A combination of columns without variance.
+        K = _from_regressions(S, starts, neighbours, weights)
+    return K if np.isfinite(K).all() else np.eye(len(S))
 
 
 def entry_information(W: Floats, rows: Places, columns: Places) -> Floats:
     """Information of the free entries of K in one row (m, m), ``tr(W E_a W E_b) / 2``."""
-    twice = np.where(rows == columns, 0.5, 1.0)
-    straight = W[np.ix_(rows, rows)] * W[np.ix_(columns, columns)]
-    crossed = W[np.ix_(rows, columns)] * W[np.ix_(columns, rows)]
-    return np.asarray((straight + crossed) * np.outer(twice, twice))
+    twice, first, second = np.where(rows == columns, 0.5, 1.0), W[rows], W[columns]
+    information = first.take(rows, axis=1)
+    information *= second.take(columns, axis=1)
+    information += first.take(columns, axis=1) * second.take(rows, axis=1)
+    information *= twice
+    information *= twice[:, None]
+    return information

@@ -162,7 +162,7 @@ def newton_cg(
             magnitude = max(magnitude, float(before.memory["magnitude"]))
         if point.gap <= control.tolerance:
             forcing = min(forcing, 1e-4)
-        direction = solve_truncated(information(point.x), point.gradient, diagonal, forcing)
+        direction, _ = solve_truncated(information(point.x), point.gradient, diagonal, forcing)
         kept: dict[str, Any] = {"gradient": point.gradient, "direction": direction, "length": length}
         kept |= {"forcing": forcing, "idle": _idle(point, before)}
         kept["stalled"] = kept["idle"] >= IDLE
@@ -179,10 +179,13 @@ def newton_cg(
     return iterate(step, state(begin(objective, start), None), control, problem=problem)
 
 
-def solve_truncated(product: Callable[[Floats], Floats], gradient: Floats, diagonal: Floats, forcing: float) -> Floats:
+def solve_truncated(
+    product: Callable[[Floats], Floats], gradient: Floats, diagonal: Floats, forcing: float
+) -> tuple[Floats, int]:
     """Solve ``I d = g`` by conjugate gradients until the residual is `forcing` times g, or I shows no curvature.
 
-    d is always a direction of ascent, and 0 only if g is.
+    Returns:
+        d, always a direction of ascent, and 0 only if g is; and how many products it took.
     """
     solution = np.zeros_like(gradient)
     residual = gradient.copy()
@@ -190,16 +193,15 @@ def solve_truncated(product: Callable[[Floats], Floats], gradient: Floats, diago
     length = float(residual @ direction)
     goal = forcing**2 * length
     steepest = 0.0  # The largest curvature met, in the units of the diagonal: what is tiny beside it is rounding.
-    for _ in range(2 * len(gradient) + 10):
-        if length <= goal:
-            break
-        image = product(direction)
+    taken = 0
+    while taken < 2 * len(gradient) + 10 and length > goal:
+        image, taken = product(direction), taken + 1
         curvature = float(direction @ image)
         size = float(direction @ (direction / diagonal))
         steepest = max(steepest, curvature / size)
         noise = max(ROUNDING * float(np.abs(direction) @ np.abs(image)), ROUNDING * steepest * size)
         if curvature <= noise or not math.isfinite(curvature):
-            return solution if solution.any() else direction
+            return solution if solution.any() else direction, taken
         share = length / curvature
         solution += share * direction
         residual -= share * image
@@ -207,7 +209,7 @@ def solve_truncated(product: Callable[[Floats], Floats], gradient: Floats, diago
         following = float(residual @ ahead)
         direction = ahead + following / length * direction
         length = following
-    return solution
+    return solution, taken
 
 
 def _idle(point: Point, before: State | None) -> int:

@@ -103,33 +103,12 @@ def matrix_rank(matrix: Any) -> int:
     return int((values > TOLERANCE * values[0]).sum())
 
 
-def covariance_rank(covariance: Floats) -> int:
-    """Rank of the covariance (weights, weights) of the statistics under a distribution, scaled to correlations.
-
-    For models too large for `rank`. Statistics that do not vary count as zero. Eigenvalues carry the squares of the
-    singular values, so their tolerance is the square root of rounding.
-    """
-    scale = np.sqrt(np.clip(np.diagonal(covariance), 0.0, None))
-    varies = scale > np.finfo(np.float64).eps * max(float(scale.max(initial=0.0)), 1.0)
-    if not varies.any():
-        return 0
-    correlation = covariance[np.ix_(varies, varies)] / np.outer(scale[varies], scale[varies])
-    values = np.linalg.eigvalsh(correlation)
-    return int((values > CORRELATION * values[-1]).sum())
-
-
-def scaled_inverse(information: Floats) -> Floats:
-    """The pseudo-inverse of a symmetric matrix (k, k) that is not negative, whatever the units of its rows.
+def inverse_and_flat(information: Floats, still: float = 0.0) -> tuple[Floats, Floats, Floats]:
+    """The pseudo-inverse of a symmetric matrix (k, k) that is not negative, and directions along which it is 0.
 
     What counts as zero is decided on the matrix scaled to a diagonal of ones, in which a rare event and an income in
     cents weigh the same. With a generalised inverse G from there and the projector P on the range, the pseudo-inverse
-    is P G P; where nothing counts as zero it is G itself, the inverse.
-    """
-    return inverse_and_flat(information)[0]
-
-
-def inverse_and_flat(information: Floats, still: float = 0.0) -> tuple[Floats, Floats, Floats]:
-    """The pseudo-inverse of `scaled_inverse`, and orthonormal directions (k, f) along which the matrix is 0.
+    is P G P; where nothing counts as zero it is G itself, the inverse. The directions (k, f) are orthonormal.
 
     The third (k,) is how much of each coordinate lies in such directions, from 0 to 1, in the matrix scaled to a
     diagonal of ones. still: a row counts as 0 where the root of its diagonal is no more than this share of the largest.

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError
-from suffice.sources.columns import MANY_ROWS, Coded, Codes, Column, blocks, code_arrow_dictionary, code_dtype
+from suffice.sources.columns import (
+    MANY_ROWS,
+    Coded,
+    Codes,
+    Column,
+    blocks,
+    code_arrow_dictionary,
+    code_dtype,
+    number_label,
+)
 from suffice.sources.objects import ObjectColumn
 
 #: Whole numbers that span at most this many values are coded by their distance from the smallest.
@@ -40,7 +49,10 @@ def array_column(name: Hashable, values: object, start: int = 0) -> Column:
 
 def _from_array(name: Hashable, values: NDArray[Any], start: int) -> Column:
     if values.ndim != 1:
-        raise DataError(f"Column {name!r} has shape {values.shape}; expected one value a row, shape (rows,).")
+        raise DataError(
+            f"Column {name!r} has shape {values.shape}; expected one value for each row, shape (rows,). Give its "
+            f"columns one by one."
+        )
     if values.dtype.kind in "biuf":
         return NumberColumn(name, values, start=start)
     if values.dtype.kind in "mM":
@@ -97,15 +109,15 @@ class NumberColumn(Column):
         return self.values if variable.counts_up and self.missing is None and self.values.dtype.char == "B" else None
 
     def _code_floats(self) -> Coded:
-        """Floats that are whole numbers (often integers that a missing value has widened) are coded as such."""
+        """Floats that are whole numbers are coded as such, and labelled as integers."""
         with np.errstate(over="ignore"):
             values = self.values.astype(np.float64, copy=False)
         missing = np.isnan(values) if self.missing is None else self.missing | np.isnan(values)
         filled = np.where(missing, 0.0, values)
         if np.abs(filled).max(initial=0.0) < 2**53 and np.array_equal(whole := filled.astype(np.int64), filled):
-            coded = _code_integers(whole, missing)
-            return Coded(coded.indices, [float(label) for label in coded.labels])  # type: ignore[arg-type]
-        return _code_sorted(filled, missing)
+            return _code_integers(whole, missing)
+        coded = _code_sorted(filled, missing)
+        return Coded(coded.indices, list(map(number_label, coded.labels)))
 
     def floats(self, rows: slice) -> Floats:
         """As float64."""

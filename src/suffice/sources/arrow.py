@@ -150,7 +150,8 @@ def is_number(type_: pa.DataType) -> bool:
     """Whether an Arrow type is one of numbers or truth values."""
     from pyarrow import types
 
-    return types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_) or types.is_decimal(type_)
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(is_kind(type_) for is_kind in kinds)
 
 
 def category(name: Hashable, labels: list[Any]) -> Variable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -16,9 +15,10 @@ import numpy as np
 from suffice.array_types import Floats, Ints
 from suffice.checks import byte_count
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, MissingColumnError, OptionError, listing
+from suffice.errors import DataError, MissingColumnError, OptionError, listing, meant
 from suffice.sources.columns import Codes, Column
 from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
+from suffice.sources.kinds import check_declared
 from suffice.sources.mapped import Columns, mapped_columns, write_columns
 from suffice.sources.reduction import add_in_order
 from suffice.sources.scratch import Scratch, free_memory
@@ -140,8 +140,10 @@ class Source(ABC):
         self.passes = 0
         #: Whether the rows have weights.
         self.weighted = False
-        #: Columns of floats that are read as whole numbers; see `infer_integers`.
-        self.integer_columns: frozenset[Hashable] = frozenset()
+        #: Columns whose kind nobody has declared, each with what is to be done where it cannot be told.
+        self.undeclared: Mapping[Hashable, str] = {}
+        #: Whether columns of floats hold few whole numbers, as far as they have been looked at.
+        self._few_whole: dict[Hashable, bool] = {}
         #: The column of weights, where the table has one.
         self._weight_name: Hashable | None = None
         check_names(self.columns)
@@ -188,7 +190,7 @@ class Source(ABC):
     ) -> Domain:
         """Kinds of the named columns (all by default): declared ones as declared, the others by the column's type.
 
-        Text, truth values, categories, whole numbers and dates are discrete; floats and decimals are real. Categorical
+        Text, truth values, categories, integers and dates are discrete; floats and decimals are real. Categorical
         columns bring their categories, also those that no row holds; other states are found while reading.
         """
         wanted = self.columns if names is None else tuple(names)
@@ -205,22 +207,25 @@ class Source(ABC):
         inferred = self._infer(name)
         return inferred if declared is None or inferred.kind == "discrete" else declared
 
-    def infer_integers(self, domain: Domain, names: Iterable[Hashable]) -> Domain:
-        """The domain in which floats that are whole numbers and missing values alone are columns of whole numbers.
+    def decide_kinds(self, domain: Domain, undeclared: Mapping[Hashable, str]) -> tuple[Domain, tuple[Hashable, ...]]:
+        """The domain in which floats that are few whole numbers are states, and the names of these.
 
-        Many tables have no whole numbers with missing values and widen them to floats. `names` are the columns to look
-        at: those whose kind, or whose states, nobody declared. Columns without missing values stay as they are, and so
-        do those of data that can be read only once and of Spark, by whose types whole numbers may have missing values.
+        `undeclared` has the columns whose kind nobody declared, each with what is to be done where it holds many
+        integers: that is an error as soon as rows show it. See `suffice.sources.kinds` for the rule.
         """
-        floats = [name for name in names if domain[name].kind == "real" or self._infer(name).kind == "real"]
-        self.integer_columns |= self._integer_columns(floats)
-        if not self.integer_columns:
-            return domain
-        return Domain(Variable(v.name, "discrete") if v.name in self.integer_columns else v for v in domain.variables)
+        self.undeclared = undeclared
+        floats = [name for name in undeclared if domain[name].kind == "real"]
+        unseen = [name for name in floats if name not in self._few_whole]
+        new = self._few_whole_columns(unseen) if unseen else frozenset()
+        self._few_whole |= {name: name in new for name in unseen}
+        few = tuple(name for name in floats if self._few_whole[name])
+        if not few:
+            return domain, few
+        return Domain(Variable(v.name, "discrete") if v.name in few else v for v in domain.variables), few
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """Those of some float columns that hold whole numbers and missing values alone."""
-        return frozenset()
+    @abstractmethod
+    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """Those of some columns of floats that hold few whole numbers alone."""
 
     def batches(self, domain: Domain) -> Iterator[Batch]:
         """The rows of the variables of a domain, batch by batch: one pass."""
@@ -263,6 +268,7 @@ class Source(ABC):
             settled = Settled(left, self.rows, weight)
         else:
             settled = self.reduce(survey, left, threads=threads, progress=progress)
+            check_declared(settled.domain, self.undeclared)
         everything = Domain(settled.domain[v.name] if v.name in left else v for v in domain.variables)
         missing = {**settled.missing, **{name: count for name, count in known.items() if count}}
         return Settled(everything, settled.rows, settled.weight, missing)
@@ -368,7 +374,8 @@ class Source(ABC):
         self.check_columns((*domain, *layout.beside))
         if layout.group is not None and layout.group == layout.order:
             raise OptionError(
-                f"group= and order= both name {layout.group!r}; one tells sequences apart, the other their steps."
+                f"group= and order= both name {layout.group!r}; one tells sequences apart, the other their "
+                "steps. Name two columns."
             )
         if layout.group is not None and layout.order is None and self.unordered:
             raise OptionError(
@@ -413,8 +420,8 @@ def missing_columns(
     names: Sequence[Hashable], known: Sequence[Hashable], where: str = "the data"
 ) -> MissingColumnError:
     """The error for columns that are not there; for a single one, with the name that comes nearest."""
-    folded = {str(other).casefold(): other for other in reversed(known)}
-    near = difflib.get_close_matches(str(names[0]).casefold(), folded, n=1, cutoff=0.6) if len(names) == 1 else []
-    meant = f" Did you mean {folded[near[0]]!r}?" if near else ""
+    near = meant(names[0], known) if len(names) == 1 else ""
     what = f"is no column {names[0]!r}" if len(names) == 1 else f"are no columns {listing(names)}"
-    return MissingColumnError(f"There {what} in {where}.{meant} Its columns are: {listing(known)}.")
+    unnamed = known == tuple(range(len(known)))
+    hint = " Name the columns of an array by columns=, in their order." if unnamed else ""
+    return MissingColumnError(f"There {what} in {where}.{near} Its columns are: {listing(known)}.{hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -125,51 +126,11 @@ class Column(ABC):
         )
 
 
-class WholeNumbers:
-    """Whether the floats of a column are whole numbers and missing values: integers that a missing value has widened.
-
-    Told block by block; `undecided` is false from the first value that is not whole on.
-    """
-
-    def __init__(self) -> None:
-        """Nothing read yet."""
-        self.undecided = True
-        self._missing = self._value = False
-
-    def read(self, values: Floats) -> None:
-        """Some more rows."""
-        missing = np.isnan(values)
-        whole = missing | (values == np.floor(values)) & (np.abs(values) < 2**53)
-        self.undecided = bool(whole.all())
-        self._missing |= bool(missing.any())
-        self._value |= not missing.all()
-
-    def __add__(self, other: WholeNumbers) -> WholeNumbers:
-        """Both sets of rows."""
-        both = WholeNumbers()
-        both.undecided = self.undecided and other.undecided
-        both._missing, both._value = self._missing or other._missing, self._value or other._value
-        return both
-
-    @property
-    def found(self) -> bool:
-        """Whether there was a missing value, a value, and no value that is not whole."""
-        return self.undecided and self._missing and self._value
-
-
-def holds_whole_numbers(column: Column) -> bool:
-    """Whether a column holds whole numbers and missing values alone; most other columns are told by a few rows."""
-    whole = WholeNumbers()
-    for block in blocks(len(column)):
-        whole.read(column.floats(block))
-        if not whole.undecided:
-            break
-    return whole.found
-
-
-def with_whole_labels(coded: Coded) -> Coded:
-    """The same rows with whole numbers as labels."""
-    return Coded(coded.indices, [label if label is None else int(label) for label in coded.labels])  # type: ignore[call-overload]
+def number_label(value: Any) -> Any:
+    """The label of a number: an integer where it is whole, so that it does not depend on how it was stored."""
+    if isinstance(value, float | decimal.Decimal) and value == value and abs(value) < 2**53 and value == int(value):
+        return int(value)
+    return value
 
 
 def code_arrow_dictionary(array: pa.DictionaryArray) -> Coded:

@@ -1,4 +1,4 @@
-"""CSV files, plain or gzipped, read in blocks; text becomes labels by rules that look at the whole column.
+"""CSV and TSV files, plain or gzipped, read in blocks; text becomes labels by rules that look at the whole column.
 
 The states of a column are those that ``pandas.read_csv`` would give: whole numbers, ``True``/``False``, else text; a
 column of numbers that are not all whole is real, and its states, where it is declared discrete, are floats; an empty
@@ -14,6 +14,7 @@ of their fields and the pass begins again.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 #: Bytes read at a time.
 BLOCK_BYTES = 1 << 22
+#: Bytes within which a line of names ends, as far as its separator is looked for.
+_LONGEST_NAMES = 1 << 20
 
 
 class MisfitError(DataError):
@@ -52,7 +55,10 @@ class MisfitError(DataError):
 
 
 class CsvSource(StreamSource):
-    """One or more CSV files with the same columns, in any order, each with a line of names."""
+    """One or more files of text with the same columns, in any order, each with a line of names.
+
+    The fields stand between commas, or between semicolons, tabs or bars where the line of names has these instead.
+    """
 
     missing_texts = MISSING_TEXTS
 
@@ -83,11 +89,6 @@ class CsvSource(StreamSource):
     def _resolved(self, name: Hashable, declared: Variable | None) -> Variable:
         """As declared: a CSV file brings no categories."""
         return self._infer(name) if declared is None else declared
-
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """Of columns that hold numbers to the end."""
-        self._resolve_types(names)
-        return super()._integer_columns([name for name in names if self._types[name] == "number"])
 
     def holds_numbers(self, name: Hashable) -> bool:
         """By the fields that have been looked at."""
@@ -233,9 +234,34 @@ def _open(path: str, types: Mapping[Hashable, Any] | None) -> Any:
     return csv.open_csv(
         opened(path),
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
-        parse_options=csv.ParseOptions(newlines_in_values=True),
+        parse_options=csv.ParseOptions(newlines_in_values=True, delimiter=_separator(path)),
         convert_options=options,
     )
+
+
+def _separator(path: str) -> str:
+    """What stands between the fields: a tab by the ending .tsv; else what the line of names has, a comma before others.
+
+    A name that holds a comma is written in quotes, so that a line with neither comma nor quotes tells.
+    """
+    import pyarrow as pa
+
+    if path.lower().endswith((".tsv", ".tsv.gz")):
+        return "\t"
+    with pa.input_stream(opened(path)) as stream:
+        first = stream.read(_LONGEST_NAMES).partition(b"\n")[0]
+    names = re.sub(rb'"[^"]*"', b"", first)
+    return next((mark for mark in (",", ";", "\t", "|") if mark.encode() in names), ",")
+
+
+def _refuse_decimal_commas(path: str, name: Hashable, texts: Iterable[object]) -> None:
+    """Numbers such as 1,5, which files have whose fields stand between semicolons, would be taken for states."""
+    shown = [str(text) for text in texts if str(text) not in MISSING_TEXTS]
+    if shown and all(re.fullmatch(r"\s*[+-]?\d*,?\d+\s*", text) for text in shown):
+        raise DataError(
+            f"Column {name!r} of {path!r} holds {shown[0]!r}; expected numbers with a decimal point. Read the file by "
+            "pandas.read_csv(path, sep=';', decimal=',') and give the frame."
+        )
 
 
 def _header(path: str) -> tuple[str, ...]:
@@ -270,7 +296,10 @@ def _read_types(
         for batch in _batches(path, texts=left, numbers=()) if left else ():
             blocks += 1
             for name in left:
-                types[name] = common_type(types[name], type_of(batch.column(name).dictionary))
+                texts = batch.column(name).dictionary
+                types[name] = common_type(types[name], type_of(texts))
+                if types[name] == "text" and _separator(path) == ";":
+                    _refuse_decimal_commas(path, name, texts)
             left = [name for name in left if types[name] not in final]
             if not left:
                 break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from suffice.domain import Domain, Variable
-from suffice.errors import MissingColumnError, require
+from suffice.errors import MissingColumnError
 from suffice.sources.base import Batch, Piece
 from suffice.sources.columns import Column
+from suffice.sources.dask_waiting import RETRIES, awaited, computed, current_client, dask
 from suffice.sources.frames import pandas_column
 from suffice.sources.held import Prepared, Work
 from suffice.sources.mapped import Columns
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 #: Answers that one task adds: a power of two, so that the tree is that of `add_answers`.
 BRANCHES = 8
-#: Times that a task is tried again after an error of the machine; a lost worker is Dask's own business.
-RETRIES = 3
 #: Bytes from which what a task is told goes to each worker once, and not along with each task.
 LARGE = 1 << 16
 
@@ -78,7 +76,7 @@ class DaskSource(PartitionedSource):
     def _brought(self, domain: Domain) -> Iterator[pd.DataFrame]:
         """The partitions, one after the other, in this process."""
         for partition in self._rows(self._reading(domain)).to_delayed():
-            frame = partition.compute()
+            frame = awaited(partition)
             self.pulled += len(frame)
             yield frame
 
@@ -96,7 +94,8 @@ class DaskSource(PartitionedSource):
 
     def _answer(self, packed: Packed, reading: Reading) -> Any:
         partitions = self._rows(reading).to_delayed()
-        return computed(tree(mapped("suffice-read", answer_partition, partitions, packed)), reading).opened()
+        with _clear_errors(reading):
+            return computed(lambda: tree(mapped("suffice-read", answer_partition, partitions, packed))).opened()
 
     def _held(self, work: Work[Prepared], packed: Packed, reading: Reading) -> DaskHeld[Prepared]:
         return DaskHeld(work, packed, self._rows(reading).to_delayed(), reading)
@@ -109,7 +108,7 @@ class DaskSource(PartitionedSource):
         columns = rows.map_partitions(map_partition, packed, meta=meta, token="suffice-map")
         if path is None:
             return columns
-        columns.to_parquet(path)
+        awaited(columns.to_parquet(path, compute=False))
         return path
 
 
@@ -122,18 +121,26 @@ class DaskHeld(HeldElsewhere[Prepared]):
     def __init__(self, work: Work[Prepared], packed: Packed, partitions: Sequence[Any], reading: Reading) -> None:
         """Prepare them."""
         super().__init__(work, packed.by, reading)
-        dask = _dask()
-        client = getattr(dask.base.get_scheduler(), "__self__", None)
-        self.location = "in memory" if client is None else "on the workers of Dask"
-        prepared = mapped("suffice-prepare", prepare_partition, partitions, packed)
+        self.location = "in memory" if current_client() is None else "on the workers of Dask"
+        self._lineage = partitions, packed
+        self._prepare()
         with _clear_errors(reading):
-            self._shards: Sequence[Any] = dask.persist(*prepared, retries=RETRIES)
-            rows = dask.compute(*mapped("suffice-rows", rows_of, self._shards), retries=RETRIES)
+            rows = computed(lambda: gathered(mapped("suffice-rows", rows_of, self._shards)), self._prepare)
         self._keep(dict(enumerate(rows)), DaskSource.unordered)
 
+    def _prepare(self) -> None:
+        """Let go of the shards, if there are any, and have them made under names of their own."""
+        self._shards: Sequence[Any] = ()
+        with _clear_errors(self._reading):
+            self._shards = dask().persist(
+                *mapped("suffice-prepare", prepare_partition, *self._lineage), retries=RETRIES
+            )
+
     def _answers(self, question: Packed, partitions: Sequence[int]) -> list[Packed]:
-        asked = mapped("suffice-sum", answer_shard, [self._shards[number] for number in partitions], question)
-        return [computed(tree(asked), self._reading)]
+        def graph() -> Any:
+            return tree(mapped("suffice-sum", answer_shard, [self._shards[number] for number in partitions], question))
+
+        return [computed(graph, self._prepare)]
 
     def close(self) -> None:
         """Dask forgets what nobody holds."""
@@ -145,13 +152,9 @@ class DaskHeld(HeldElsewhere[Prepared]):
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _dask() -> Any:
-    return require("dask", extra="dask", purpose="Reading a Dask DataFrame")
-
-
 def mapped(name: str, task: Callable[..., Any], partitions: Sequence[Any], packed: Packed | None = None) -> list[Any]:
     """A task for each partition: what there is of it, its number, and what all of them are told."""
-    delayed, token = _dask().delayed, uuid4().hex
+    delayed, token = dask().delayed, uuid4().hex
     call = delayed(task, pure=False)
     large = packed is not None and len(packed.data) > LARGE
     beside = delayed(packed, name=f"suffice-parameters-0-{token}", traverse=False) if large else packed
@@ -163,7 +166,7 @@ def mapped(name: str, task: Callable[..., Any], partitions: Sequence[Any], packe
 
 def tree(answers: Sequence[Any]) -> Any:
     """The sum of answers, packed by the last task."""
-    delayed, token, numbers = _dask().delayed, uuid4().hex, count()
+    delayed, token, numbers = dask().delayed, uuid4().hex, count()
     add = delayed(add_those_with_rows, pure=False)
     while len(answers) > BRANCHES:
         groups = [answers[first : first + BRANCHES] for first in range(0, len(answers), BRANCHES)]
@@ -171,13 +174,9 @@ def tree(answers: Sequence[Any]) -> Any:
     return delayed(packed_sum, pure=False)(answers, dask_key_name=f"suffice-answer-0-{token}")
 
 
-def computed(packed: Any, reading: Reading) -> Packed:
-    """The answer of a graph, by the scheduler that is in use."""
-    # Parameters may be large, and nobody can do anything about it.
-    quiet = {"distributed.admin.large-graph-warning-threshold": "1GB"} if "distributed" in sys.modules else {}
-    with _clear_errors(reading), _dask().config.set(quiet):
-        answer: Packed = packed.compute(retries=RETRIES)
-    return answer
+def gathered(values: Sequence[Any]) -> Any:
+    """All of them as one list."""
+    return dask().delayed(list, pure=False)(values, dask_key_name=f"suffice-answer-0-{uuid4().hex}")
 
 
 @contextmanager

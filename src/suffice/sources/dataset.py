@@ -28,7 +28,7 @@ class DatasetSource(ArrowStream):
 
     def _batches(self, names: Sequence[Hashable]) -> Iterator[Any]:
         # Reading far ahead, the default of pyarrow, keeps many batches of many files.
-        return self._dataset.to_batches(
+        yield from self._dataset.to_batches(
             columns=list(names), batch_size=chunk_rows(Domain(), names), batch_readahead=2, fragment_readahead=1
         )
 

@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 from suffice.errors import DataError, listing, require
 
 #: Endings that are read, by format.
-ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz")}
+ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz")}
 _KNOWN = " or ".join(ending for endings in ENDINGS.values() for ending in endings)
 
 

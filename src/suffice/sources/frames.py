@@ -94,7 +94,7 @@ class PandasCategory(PandasValues):
 
     @cached_property
     def _labels(self) -> list[Any]:
-        return self._values.categories.tolist()
+        return list(self._values.categories.tolist())
 
     @property
     def ordered(self) -> bool:

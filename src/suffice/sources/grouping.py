@@ -15,7 +15,7 @@ from suffice.sources.columns import Coded, Column
 
 #: Arrow types that NumPy sorts as they are.
 _PLAIN = ("int", "uint", "float", "double", "timestamp", "date32")
-NO_SEQUENCES = "There are no sequences: the table has no rows."
+NO_SEQUENCES = "There are no sequences: the table has no rows. Give at least one."
 
 
 def sequence_rows(group: Coded | None, order: Column | None, rows: int) -> tuple[Ints | None, Ints | None]:

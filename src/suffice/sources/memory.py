@@ -18,8 +18,9 @@ from suffice.sources import base
 from suffice.sources.arrays import NumberColumn, array_column
 from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
-from suffice.sources.columns import BLOCK_ROWS, Coded, Codes, Column, blocks, holds_whole_numbers, with_whole_labels
+from suffice.sources.columns import BLOCK_ROWS, Coded, Codes, Column, blocks
 from suffice.sources.held import Settled
+from suffice.sources.kinds import check_declared, few_whole_numbers
 from suffice.sources.reduction import map_in_order
 from suffice.sources.scratch import Scratch
 from suffice.sources.shards import Steps, cut_sequences, shard_rows
@@ -70,10 +71,10 @@ class MemorySource(Source):
     def _code(self, name: Hashable) -> Coded:
         if name not in self._coded:
             self._coded[name] = self.column(name).code()
-        return with_whole_labels(self._coded[name]) if name in self.integer_columns else self._coded[name]
+        return self._coded[name]
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        return frozenset(name for name in names if holds_whole_numbers(self.column(name)))
+    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        return frozenset(name for name in names if few_whole_numbers(self.column(name)).found)
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         discrete, real = by_kind(domain)
@@ -86,6 +87,7 @@ class MemorySource(Source):
         forms = map(self._code, discrete) if small else map_in_order(self._code, discrete, threads)
         coded = dict(zip(discrete, forms, strict=True))
         resolved = Domain(resolve_states(v, coded[v.name]) if v.name in coded else v for v in domain.variables)
+        check_declared(resolved, self.undeclared)
         translations = {name: Translation(resolved[name], coded[name]) for name in discrete}
         columns = {name: self.column(name) for name in real}
         if self._rows == 0:
@@ -106,6 +108,7 @@ class MemorySource(Source):
         discrete, real = by_kind(settled.domain)
         coded = {name: self._code(name) for name in discrete}
         resolved = Domain(resolve_states(v, coded[v.name]) if v.name in coded else v for v in settled.domain.variables)
+        check_declared(resolved, self.undeclared)
         translations = {name: Translation(resolved[name], coded[name]) for name in discrete}
         columns = {name: self.column(name) for name in (*real, *layout.beside)}
 
@@ -129,7 +132,7 @@ class MemorySource(Source):
         """
         columns: list[Any] = []
         for variable in domain.variables:
-            columns.append(None if self.integer_columns else self.column(variable.name).as_codes(variable))
+            columns.append(self.column(variable.name).as_codes(variable))
             if columns[-1] is None:
                 return None
         codes: Codes = np.concatenate(columns).reshape(len(columns), self._rows)

@@ -203,7 +203,7 @@ def count_table(
     """The summary of a table that is not in memory: only counts leave the place where its rows are."""
     declared = Variable(column, "discrete") if layout.states is None else Variable.discrete(column, layout.states)
     domain = source.infer([column], {column: declared})
-    settled = source.settle(domain if declared.states else source.infer_integers(domain, [column]))
+    settled = source.settle(domain)
     variable = settled.domain[column]
     if layout.states is None and variable.origin == "category":
         layout = replace(layout, states=variable.states, origin="category")
@@ -228,7 +228,7 @@ def count_stream(
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
         counter.add(np.array(flat, dtype=np.int32), offsets)
     if read == 0:
-        raise DataError("There are no sequences: the iterator gave none.")
+        raise DataError("There are no sequences: the iterator gave none. Give at least one.")
     return counter.summary(labels)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.domain import Variable, as_python, is_missing, state_key
 from suffice.errors import DataError
-from suffice.sources.columns import MANY_ROWS, Coded, Column, code_arrow_dictionary, code_dtype
+from suffice.sources.columns import MANY_ROWS, Coded, Column, code_arrow_dictionary, code_dtype, number_label
 
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _TRUTHS = (bool, np.bool_)
@@ -170,7 +170,7 @@ def _code_by_value(values: Sequence[Any]) -> Coded:
     labels = [value for value in distinct if not is_missing(value)]
     codes = dict.fromkeys(distinct, len(labels)) | {label: code for code, label in enumerate(labels)}
     indices = np.fromiter(map(codes.__getitem__, values), code_dtype(len(labels)), len(values))
-    return Coded(indices, [as_python(label) for label in labels])
+    return Coded(indices, [number_label(as_python(label)) for label in labels])
 
 
 def _code_by_key(values: Sequence[Any]) -> Coded:
@@ -185,7 +185,7 @@ def _code_by_key(values: Sequence[Any]) -> Coded:
         key = state_key(value)
         if key not in codes:
             codes[key] = len(labels)
-            labels.append(as_python(value))
+            labels.append(number_label(as_python(value)))
         signed[row] = codes[key]
     indices = np.where(signed < 0, len(labels), signed).astype(code_dtype(len(labels)))
     return Coded(indices, labels)

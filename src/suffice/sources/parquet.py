@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from suffice.domain import Domain, Variable
-from suffice.sources import base, stream
-from suffice.sources.arrays import NumberColumn
+from suffice.sources import base
 from suffice.sources.arrow import category, is_number, kind_of
-from suffice.sources.columns import Column
 from suffice.sources.files import opened, reading
 from suffice.sources.stream import Chunk, StreamSource, arrow_chunks, chunk_rows
 
@@ -24,7 +20,6 @@ class ParquetSource(StreamSource):
     def __init__(self, files: Sequence[str]) -> None:
         """Read the schema of the first file."""
         self._files = list(files)
-        self._whole: set[Hashable] = set()
         super().__init__(_open(self._files[0]).schema_arrow.names)
 
     @cached_property
@@ -53,31 +48,35 @@ class ParquetSource(StreamSource):
     def _infer(self, name: Hashable) -> Variable:
         """By the types in all files, so that their order does not matter.
 
-        A column that is whole in some files and float in others is discrete if all its values are whole (often a
-        missing value has widened them), else real; a column that is text anywhere is discrete.
+        A column that is integer in some files and float in others is one of floats; one that is text anywhere is
+        discrete.
         """
         import pyarrow.types as types
 
         by_file = self._types(name)
         kinds = {path: kind_of(name, type_) for path, type_ in by_file.items()}
-        floats = [path for path, kind in kinds.items() if kind == "real"]
-        if 0 < len(floats) < len(by_file) and all(types.is_integer(by_file[p]) for p in by_file if p not in floats):
-            if not self._all_whole(name, floats):
-                return Variable(name, "real")
-            self._whole.add(name)
         for path in (path for path, kind in kinds.items() if kind == "category"):
             with reading(path):
                 for batch in _open(path).iter_batches(1, columns=[name]):
                     return category(name, batch.column(name).dictionary.to_pylist())
-        return Variable(name, "real" if len(floats) == len(by_file) else "discrete")
+        real = "real" in kinds.values() and all(k == "real" or types.is_integer(by_file[p]) for p, k in kinds.items())
+        return Variable(name, "real" if real else "discrete")
 
-    def _all_whole(self, name: Hashable, files: Sequence[str]) -> bool:
-        """Whether the floats of a column are whole numbers of 64 bits or missing values; reads the column."""
-        self.passes += 1
-        rows = stream.BATCH_ROWS
-        chunks = (chunk for path in files for chunk in arrow_chunks(_batches(path, [name], rows), [name], rows, path))
-        values = (chunk.columns[name].floats(slice(0, chunk.rows)) for chunk in chunks)
-        return all((np.isnan(v) | (v == np.floor(v)) & (np.abs(v) < 2**63)).all() for v in values)
+    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """Of those whose smallest and largest values, by the footers of the files, are whole."""
+        left = [name for name in names if all(map(_is_whole, self._bounds(name)))]
+        return super()._few_whole_columns(left) if left else frozenset()
+
+    def _bounds(self, name: Hashable) -> Iterator[Any]:
+        """The smallest and the largest value of a column in each row group of which the footers tell them."""
+        for path in self._files:
+            with _open(path) as file:
+                metadata = file.metadata
+            for group in map(metadata.row_group, range(metadata.num_row_groups)):
+                for column in map(group.column, range(metadata.num_columns)):
+                    held = column.path_in_schema == name and column.statistics is not None
+                    if held and column.statistics.has_min_max:
+                        yield from (column.statistics.min, column.statistics.max)
 
     def _known_missing(self, domain: Domain) -> dict[Hashable, int]:
         """By the statistics of row groups: of closed states, and of numbers that have no NaN."""
@@ -89,12 +88,10 @@ class ParquetSource(StreamSource):
         return counts
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
-        whole = [name for name in names if name in self._whole and name in domain and domain[name].kind == "discrete"]
         rows, start = chunk_rows(domain, names), 0
         for path in self._files:
             for chunk in arrow_chunks(_batches(path, names, rows), names, rows, path, start):
-                columns = {**chunk.columns, **{name: _as_whole(chunk.columns[name], chunk.rows) for name in whole}}
-                yield replace(chunk, columns=columns)
+                yield chunk
                 start += chunk.rows
 
 
@@ -120,13 +117,9 @@ def _null_counts(path: str, names: Iterable[Hashable]) -> dict[Hashable, int]:
     return counts
 
 
-def _as_whole(column: Column, rows: int) -> Column:
-    """A column of floats that are whole numbers, as whole numbers; any other column unchanged."""
-    if column.infer().kind != "real":
-        return column
-    values = column.floats(slice(0, rows))
-    missing = np.isnan(values)
-    return NumberColumn(column.name, np.where(missing, 0, values).astype(np.int64), missing, column.start)
+def _is_whole(value: Any) -> bool:
+    """Whether a number is whole; what is infinite is not."""
+    return math.isfinite(value) and value == math.floor(value)
 
 
 def _open(path: str, texts: Sequence[Hashable] = ()) -> Any:

@@ -12,8 +12,9 @@ import numpy as np
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError
 from suffice.sources.base import Answer, Batch, Layout, Progress, Source, closed
-from suffice.sources.columns import Column, WholeNumbers
+from suffice.sources.columns import Column
 from suffice.sources.held import Held, Prepared, Settled, Work
+from suffice.sources.kinds import FewWholeNumbers
 from suffice.sources.mapped import Columns
 from suffice.sources.partitions import Failed, Packed, Reading, add_those_with_rows
 
@@ -47,7 +48,7 @@ class PartitionedSource(Source):
 
     def _reading(self, domain: Domain, layout: Layout | None = None) -> Reading:
         """As rows come, or as a layout of the settled ones asks."""
-        return Reading(domain, self._weight_name, self.integer_columns, layout or Layout(), layout is not None)
+        return Reading(domain, self._weight_name, self.undeclared, layout or Layout(), layout is not None)
 
     @abstractmethod
     def _answer(self, packed: Packed, reading: Reading) -> Any:
@@ -61,12 +62,9 @@ class PartitionedSource(Source):
     def _mapped(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
         """The frame of the columns that a task makes; written to a folder where it has a path."""
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By one pass over these columns, where their rows are."""
-        if not names:
-            return frozenset()
-        whole = self.reduce(whole_numbers, Domain(Variable(name, "real") for name in names))
-        return frozenset(name for name, column in zip(names, whole, strict=True) if column.found)
+        return few_whole_columns(self, names)
 
     def reduce(
         self,
@@ -83,14 +81,15 @@ class PartitionedSource(Source):
         self.check_columns(domain)
         self.passes += 1
         reading = self._reading(domain)
-        answer = self._answer(Packed.of((task, reading), self._pickler), reading)
+        answer: Any = self._answer(Packed.of((task, reading), self._pickler), reading)
         if isinstance(answer, Failed):
             answer.raise_here(self.unordered)
         if answer is None:
             answer = task(Batch.empty(domain))
         if progress is not None:
             progress(int(getattr(answer, "rows", 0)), None)
-        return answer
+        summed: Answer = answer
+        return summed
 
     def hold(
         self,
@@ -145,9 +144,15 @@ class PartitionedSource(Source):
         return self._mapped(task, self._reading(closed(domain), layout), None if path is None else os.fspath(path))
 
 
-def whole_numbers(batch: Batch) -> Any:
-    """Whether each real column of a batch holds whole numbers and missing values alone (columns,)."""
-    answers = [WholeNumbers() for _ in batch.real]
+def few_whole_columns(source: Source, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    """Those of some columns of floats that hold few whole numbers, by one question to wherever the rows are."""
+    few = source.reduce(surveyed_floats, Domain(Variable(name, "real") for name in names))
+    return frozenset(name for name, column in zip(names, few, strict=True) if column.found)
+
+
+def surveyed_floats(batch: Batch) -> Any:
+    """Whether each real column of a batch holds few whole numbers alone (columns,)."""
+    answers = [FewWholeNumbers() for _ in batch.real]
     for answer, values in zip(answers, batch.reals, strict=True):
         answer.read(values)
     return np.array(answers, dtype=object)

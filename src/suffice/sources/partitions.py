@@ -52,13 +52,13 @@ class Packed:
 class Reading:
     """How the rows of every partition are read.
 
-    `weight` names the column of weights, `whole` the floats that are read as whole numbers. Where the domain is
+    `weight` names the column of weights, `undeclared` the columns whose kind nobody declared. Where the domain is
     `settled`, a state that it does not have is an error: codes would not be equal everywhere.
     """
 
     domain: Domain
     weight: Hashable | None = None
-    whole: frozenset[Hashable] = frozenset()
+    undeclared: Mapping[Hashable, str] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
     settled: bool = False
 
@@ -71,7 +71,7 @@ class Reading:
     def apply(self, source: Source) -> Source:
         """The rows of a partition, to be read in this way."""
         source.check_columns(self.columns)
-        source.integer_columns = self.whole
+        source.undeclared = self.undeclared
         if self.weight is not None:
             source.weigh_by(self.weight)
         return source

@@ -9,19 +9,22 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 #: Taken for the free memory of a machine that does not tell.
 _UNKNOWN = 4 << 30
 #: Room on the disk that is left to others, in bytes.
 _RESERVE = 256 << 20
+#: How the names of folders begin, and the file that says that one is in use.
+_PREFIX, _LOCK = "suffice-", "in-use"
 
 
 class Scratch:
     """Objects in files of a folder of their own, in the folder that TMPDIR names.
 
     The folder is made when it is first needed. It is removed by `close`, when nobody refers to it any more, and when
-    the process ends, also by an error or by Ctrl-C.
+    the process ends, also by an error or by Ctrl-C. What a killed process has left is removed by the next that needs
+    such a folder.
     """
 
     def __init__(self) -> None:
@@ -33,8 +36,9 @@ class Scratch:
     def folder(self) -> Path:
         """Where the files are."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="suffice-"))
-            self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            _remove_abandoned(Path(tempfile.gettempdir()))
+            self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            self._remove = weakref.finalize(self, _remove, self._folder, _locked(self._folder))
         return self._folder
 
     def file(self) -> Path:
@@ -51,6 +55,46 @@ class Scratch:
         if self._folder is not None:
             self._remove()
             self._folder = None
+
+
+def _locked(folder: Path) -> BinaryIO | None:
+    """The file of a folder that is locked as long as its process lives; None where the system has no such locks.
+
+    It has its name once it is locked, so that nobody finds it open.
+    """
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        return None
+    lock = open(folder / "new-lock", "wb")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(folder / "new-lock", folder / _LOCK)
+    except OSError:
+        lock.close()
+        return None
+    return lock
+
+
+def _remove(folder: Path, lock: BinaryIO | None) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if lock is not None:
+        lock.close()
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove folders whose locks nobody holds any more: their processes were killed."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        return
+    for path in parent.glob(f"{_PREFIX}*/{_LOCK}"):
+        try:
+            with open(path, "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path.parent, ignore_errors=True)
+        except OSError:
+            continue  # In use, gone by now, or of somebody else.
 
 
 def append(path: Path, value: object) -> None:

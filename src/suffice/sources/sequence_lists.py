@@ -45,7 +45,7 @@ def laid_end_to_end(data: object, lengths: ArrayLike | None) -> tuple[NDArray[An
         raise DataError(f"Cannot read sequences from {type(data).__name__}. {ACCEPTED}")
     items = data if isinstance(data, list | tuple | np.ndarray) else list(data)
     if len(items) == 0:
-        raise DataError("There are no sequences: the data are empty.")
+        raise DataError("There are no sequences: the data are empty. Give at least one, with at least one step.")
     if lengths is not None or not _is_nested(items):
         return _flat(items, lengths)
     return _joined(items)
@@ -198,7 +198,7 @@ def step_offsets(lengths: ArrayLike | None, steps: int) -> Ints:
     """Where each sequence begins, from the lengths; one sequence without them."""
     if lengths is None:
         if steps == 0:
-            raise DataError("There are no sequences: the data have no steps.")
+            raise DataError("There are no sequences: the data have no steps. Give at least one.")
         return np.array([0, steps], dtype=np.int64)
     given = np.asarray(lengths)
     if given.ndim != 1 or given.dtype.kind not in "iu":

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Ints
 from suffice.domain import Variable
-from suffice.errors import DataError, MissingColumnError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing
 from suffice.sources.arrays import array_column
-from suffice.sources.base import Source
-from suffice.sources.columns import Coded, Column, with_whole_labels
+from suffice.sources.base import Source, missing_columns
+from suffice.sources.columns import Coded, Column
 from suffice.sources.files import are_paths, format_of
 from suffice.sources.grouping import check_group, concatenated, sequence_rows, values_of
 from suffice.sources.memory import MemorySource
@@ -122,19 +122,25 @@ def observation_names(
     known = list(source.columns)
     for what, name in (("group", group), ("order", order)):
         if name is not None and name not in known:
-            raise MissingColumnError(f"There is no {what} column {name!r}; the table has {listing(known)}.")
+            raise missing_columns([name], known, f"the data, which {what}= names")
     if group is not None and group == order:
-        raise OptionError(f"group= and order= both name {group!r}; one tells sequences apart, the other their steps.")
+        raise OptionError(
+            f"group= and order= both name {group!r}; one tells sequences apart, the other their steps. Name two "
+            f"columns."
+        )
     if columns is None:
         names = [name for name in known if name not in (group, order)]
     else:
         names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     for name in names:
         if name not in known:
-            raise MissingColumnError(f"There is no column {name!r}; the table has {listing(known)}.")
+            raise missing_columns([name], known)
     if not names:
         beside = listing([name for name in (group, order) if name is not None])
-        raise DataError(f"The table has {beside} alone, which tells sequences or steps apart; none holds observations.")
+        raise DataError(
+            f"The table has {beside} alone, which tells sequences or steps apart; none holds observations. Give "
+            f"a column of these."
+        )
     return names
 
 
@@ -147,7 +153,7 @@ def _held(source: Source, names: Iterable[Hashable]) -> dict[Hashable, Column]:
     parts: dict[Hashable, list[NDArray[Any]]] = {name: [] for name in wanted}
     for columns in source.columns_in_parts(domain):
         for name in wanted:
-            parts[name].append(_part(columns[name], domain[name], name in source.integer_columns))
+            parts[name].append(_part(columns[name], domain[name]))
     held: dict[Hashable, Column] = {}
     for name in wanted:
         values = concatenated(parts[name]) if parts[name] else np.zeros(0, object)
@@ -156,13 +162,13 @@ def _held(source: Source, names: Iterable[Hashable]) -> dict[Hashable, Column]:
     return held
 
 
-def _part(column: Column, variable: Variable, whole: bool) -> NDArray[Any]:
+def _part(column: Column, variable: Variable) -> NDArray[Any]:
     """Some rows of a column: numbers, or labels with None for a missing value."""
     if variable.kind != "discrete":
         return column.floats(slice(0, len(column)))
     coded = column.code()
     labels = np.empty(len(coded.labels) + 1, dtype=object)
-    labels[:-1] = list((with_whole_labels(coded) if whole else coded).labels)
+    labels[:-1] = list(coded.labels)
     return labels[coded.indices]
 
 

@@ -21,7 +21,7 @@ from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.sources.arrays import array_column
 from suffice.sources.base import Source
-from suffice.sources.columns import Coded, holds_whole_numbers, with_whole_labels
+from suffice.sources.columns import Coded
 from suffice.sources.sequence_lists import ACCEPTED, checked_names, flat_values, laid_end_to_end, typed_states
 from suffice.sources.sequence_lists import step_offsets as _offsets
 from suffice.sources.sequence_tables import is_table, observation_names, read_steps, table_columns, table_elsewhere
@@ -290,7 +290,8 @@ def open_sequences(
     for name, column in (("order", order), ("group", group)):
         if column is not None:
             raise OptionError(
-                f"{name}={column!r} names a column, but the data ({type(data).__name__}) have no column names."
+                f"{name}={column!r} names a column, but the data ({type(data).__name__}) have no column names. Give a "
+                "table, or leave it out."
             )
     values, offsets = laid_end_to_end(data, lengths)
     return Sequences(values, offsets, columns=checked_names(columns, values), variables=typed_states(data))
@@ -302,7 +303,7 @@ def code_states(
     """Codes (steps,) of discrete values, -1 for a missing one, and the states in order.
 
     Without `states` those seen, sorted. Given states are closed: any other value is an error that names it; those of a
-    variable are closed where they were declared. Floats that are whole numbers and missing values are whole numbers.
+    variable are closed where they were declared. Whole floats are integers.
     """
     if isinstance(states, Variable):
         variable = states
@@ -310,10 +311,7 @@ def code_states(
         variable = Variable(name, "discrete")
     else:
         variable = Variable.discrete(name, states)
-    column = array_column(name, values)
-    coded = column.code()
-    if values.dtype.kind == "f" and holds_whole_numbers(column):
-        coded = with_whole_labels(coded)
+    coded = array_column(name, values).code()
     settled = resolve_states(variable, coded)
     return translated(settled, coded), settled.states
 

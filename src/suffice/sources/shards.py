@@ -16,22 +16,20 @@ from suffice.array_types import Ints
 from suffice.domain import Domain, state_key
 from suffice.errors import DataError
 from suffice.sources.arrays import array_column, plain_time
-from suffice.sources.base import Batch, Layout, Piece, by_kind
-from suffice.sources.columns import Coded, Column, code_dtype
+from suffice.sources.base import Batch, Layout, Piece
+from suffice.sources.columns import Coded, Column
 from suffice.sources.grouping import NO_SEQUENCES, check_group, concatenated, order_values, sequence_rows
 from suffice.sources.scratch import Scratch, append, read_all
 
-#: Bytes of the rows of a shard, about.
-SHARD_BYTES = 1 << 25
+#: Bytes of the rows of a shard while it is read, about: one for each thread and one more are in memory at a time.
+SHARD_BYTES = 1 << 24
 #: Most files that rows are spread over.
 MOST_PARTS = 1024
 
 
 def row_bytes(domain: Domain, layout: Layout) -> int:
-    """Bytes of a row once it is coded, about."""
-    discrete, real = by_kind(domain)
-    codes = np.dtype(code_dtype(max((domain[name].card for name in discrete), default=0))).itemsize
-    return codes * len(discrete) + 8 * (len(real) + 2) + 16 * len(layout.keys) + 64 * len(layout.raw)
+    """Bytes of a row while it is read, about: a short text takes as many as a number, whatever its code takes later."""
+    return 8 * (len(domain) + 2) + 16 * len(layout.keys) + 64 * len(layout.raw)
 
 
 def joined(batches: Sequence[Batch]) -> Batch:

@@ -19,7 +19,7 @@ from suffice.sources.base import Answer, Batch, Layout, Piece, Progress, Source
 from suffice.sources.columns import Column
 from suffice.sources.held import Held, Prepared, Settled, Work, survey
 from suffice.sources.opening import open_source
-from suffice.sources.partitioned import whole_numbers
+from suffice.sources.partitioned import few_whole_columns
 from suffice.sources.partitions import Reading, add_those_with_rows
 from suffice.sources.questions import check_named
 from suffice.sources.reduction import map_in_order
@@ -175,7 +175,7 @@ class Site:
 
     def _check_columns(self, reading: Reading, minimum: int) -> None:
         """Every state of a column that is read, and its missing values, are those of enough rows, weighted or not."""
-        domain, alone = reading.domain, Reading(reading.domain, None, reading.whole)
+        domain, alone = reading.domain, Reading(reading.domain, None, reading.undeclared)
         kinds = tuple((variable.name, variable.kind) for variable in domain.variables)
         if kinds in self._passed:
             return
@@ -200,7 +200,7 @@ class Site:
 
     def _check_tables(self, task: Callable[[Batch], Any], reading: Reading, minimum: int) -> None:
         """Every cell of a table of counts is that of enough rows: each row counts once, whatever its weight."""
-        answer = self._open(Reading(reading.domain, None, reading.whole)).reduce(task, reading.domain)
+        answer = self._open(Reading(reading.domain, None, reading.undeclared)).reduce(task, reading.domain)
         for part in parts_of(answer):
             if isinstance(part, Summary):
                 check_summary(part, minimum)
@@ -294,7 +294,7 @@ class MergedColumns:
         for name in names:
             kinds = {answer.variables[name].kind for answer in answers.values()}
             domains = [Domain([answer.variables[name]]) for answer in answers.values()]
-            # Missing values widen whole numbers to floats at one site and not at another: `infer_integers` looks.
+            # Missing values widen integers to floats at one site and not at another: `decide_kinds` looks.
             variables[name] = Variable(name, "real") if len(kinds) > 1 else _merged(domains)[name]
         numbers = frozenset.intersection(*(answer.numbers for answer in answers.values()))
         return cls(variables, numbers, next((a.unordered for a in answers.values() if a.unordered), ""))
@@ -334,12 +334,9 @@ class SitesSource(Source):
     def _infer(self, name: Hashable) -> Variable:
         return self._known.variables[name]
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By one question to all sites."""
-        if not names:
-            return frozenset()
-        whole = self.reduce(whole_numbers, Domain(Variable(name, "real") for name in names))
-        return frozenset(name for name, column in zip(names, whole, strict=True) if column.found)
+        return few_whole_columns(self, names)
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         raise OptionError(
@@ -348,7 +345,7 @@ class SitesSource(Source):
         )
 
     def _reading(self, domain: Domain, layout: Layout | None = None) -> Reading:
-        return Reading(domain, self._weight_name, self.integer_columns, layout or Layout(), layout is not None)
+        return Reading(domain, self._weight_name, self.undeclared, layout or Layout(), layout is not None)
 
     def reduce(
         self,

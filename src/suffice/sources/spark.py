@@ -74,10 +74,6 @@ class SparkSource(PartitionedSource):
         convert = require("pyspark.sql.pandas.types", extra="spark", purpose="Reading a Spark DataFrame").to_arrow_type
         return variable_of(name, convert(self._frame.schema[name].dataType))
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """None: the types of Spark have whole numbers with missing values."""
-        return frozenset()
-
     def _rows(self, reading: Reading) -> Any:
         """The frame of what is read, in which the rows of a sequence are in one partition."""
         # Rows can be counted without a variable, but not without a column.

@@ -17,8 +17,9 @@ from suffice.errors import DataError
 from suffice.sources.arrow import ArrowColumn, category, is_number, kind_of, variable_of
 from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Layout, Piece, Progress, Source, by_kind
-from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
+from suffice.sources.columns import Column
 from suffice.sources.held import Settled
+from suffice.sources.kinds import FewWholeNumbers, check_declared, few_whole_numbers
 from suffice.sources.reduction import map_in_order, naming
 from suffice.sources.scratch import Scratch
 from suffice.sources.shards import MOST_PARTS, Steps, grouped_shards, joined, shard_rows
@@ -80,19 +81,19 @@ class StreamSource(Source):
         self.passes += 1
         return (chunk.columns for chunk in self._chunks(domain, domain.names))
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """By reading the columns until each has shown a value that is not whole, mostly in the first chunk."""
-        whole = {name: WholeNumbers() for name in names}
+    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """By reading the columns until each has shown a value that speaks against it, mostly in the first chunk."""
+        few = {name: FewWholeNumbers() for name in names}
         chunks = 0
-        for chunk in self._chunks(Domain(Variable(name, "real") for name in names), tuple(names)) if names else ():
+        for chunk in self._chunks(Domain(Variable(name, "real") for name in names), tuple(names)):
             chunks += 1
-            left = [name for name in names if whole[name].undecided]
+            left = [name for name in names if few[name].possible]
             for name in left:
-                whole[name].read(chunk.columns[name].floats(slice(0, chunk.rows)))
-            if not any(whole[name].undecided for name in left):
+                few[name].read(chunk.columns[name].floats(slice(0, chunk.rows)))
+            if not any(few[name].possible for name in left):
                 break
         self.passes += chunks > 1
-        return frozenset(name for name in names if whole[name].found)
+        return frozenset(name for name in names if few[name].found)
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         growing = Growing(domain)
@@ -162,10 +163,7 @@ class StreamSource(Source):
     def _chunk_steps(self, chunk: Chunk, domain: Domain, layout: Layout, growing: Growing, start: int) -> Steps:
         batch = self._with_raw(chunk, layout, self._batch(chunk, domain, growing, start))
         with naming(chunk.note):
-            steps = Steps.read(batch, chunk.columns, layout)
-        if layout.group in self.integer_columns and steps.group is not None:
-            return replace(steps, group=with_whole_labels(steps.group))
-        return steps
+            return Steps.read(batch, chunk.columns, layout)
 
     @staticmethod
     def _with_raw(chunk: Chunk, layout: Layout, batch: Batch) -> Batch:
@@ -179,10 +177,10 @@ class StreamSource(Source):
     def _coded(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
         discrete, _ = by_kind(domain)
         coded = {name: chunk.columns[name].code() for name in discrete}
-        coded |= {name: with_whole_labels(coded[name]) for name in discrete if name in self.integer_columns}
         resolved = Domain(
             growing.resolve(v.name, coded[v.name], start) if v.name in coded else v for v in domain.variables
         )
+        check_declared(resolved, self.undeclared)
         translations = {name: Translation(resolved[name], coded[name]) for name in discrete}
         rows = slice(0, chunk.rows)
         weights = self._weights_of(chunk, start)
@@ -257,9 +255,16 @@ class ReaderSource(ArrowStream):
         self._seen: list[Any] = []
         self._spent = False
 
-    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """By type alone, as the rows can be read only once."""
-        return frozenset()
+    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """By the first record batch where that tells; else all rows are written down, to be read twice."""
+        if self.one_pass:
+            first = self._first(names[0])
+            columns = [] if first is None else [ArrowColumn(name, first.column(name)) for name in names]
+            names = [column.name for column in columns if few_whole_numbers(column).possible]
+            if not names:
+                return frozenset()
+            self._write()
+        return super()._few_whole_columns(names)
 
     def _first(self, name: Hashable) -> Any:
         if not self._seen:

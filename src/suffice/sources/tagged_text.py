@@ -46,7 +46,7 @@ def read_steps(lines: Iterable[Line]) -> list[Steps]:
         sequences[-1].append(fields)
     filled = [steps for steps in sequences if steps]
     if not filled:
-        raise DataError("There are no sequences in the text: every line is blank.")
+        raise DataError("There are no sequences in the text: every line is blank. Give at least one.")
     return filled
 
 

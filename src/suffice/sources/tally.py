@@ -26,6 +26,7 @@ from suffice.kernels.moments import column_sums, moment_sums
 from suffice.kernels.patterns import distinct_rows, label_codes
 from suffice.sources.base import Batch, Progress, Source, missing_columns
 from suffice.sources.held import Settled, survey
+from suffice.sources.kinds import check_declared
 from suffice.statistics import (
     FUNCTIONS,
     Counts,
@@ -66,6 +67,7 @@ def summarize_source(
     needed = domain.select([name for name in domain.names if name in names]) if names else domain
     # Columns that no statistic asks for are not read; the summary still knows the whole domain.
     summary = source.reduce(task, needed, threads=threads, progress=progress)
+    check_declared(summary.domain, source.undeclared)
     whole = domain.merge(summary.domain)
     return Summary(whole, summary.align(whole).answers, summary.rows, summary.weight)
 
@@ -124,6 +126,7 @@ def summarize_complete(
 ) -> Complete:
     """As `summarize_source`, where rows may turn out to have missing values."""
     met = source.reduce(TallyComplete(tuple(statistics)), domain, progress=progress)
+    check_declared(met.settled.domain, source.undeclared)
     if met.summary is None:
         return met
     whole = domain.merge(met.summary.domain)
@@ -231,7 +234,7 @@ class _WeightedRows:
     @cached_property
     def _highest(self) -> list[int]:
         """The largest code of each discrete variable."""
-        return self.codes.max(axis=1).tolist()
+        return list(self.codes.max(axis=1).tolist())
 
     @cached_property
     def complete_codes(self) -> bool:

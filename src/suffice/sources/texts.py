@@ -7,6 +7,7 @@ import re
 from typing import Any, Final, Literal
 
 from suffice.domain import Variable
+from suffice.sources.columns import number_label
 
 TextType = Literal["whole", "truth", "number", "text", "empty"]
 
@@ -69,7 +70,7 @@ def label_of(type_: TextType, text: str) -> Any:
         return _TRUTH.get(text, MISFIT)
     if type_ == "whole" and _IS_WHOLE.fullmatch(text):
         return int(text)
-    return float(text) if type_ == "number" and is_number(text) else MISFIT
+    return number_label(float(text)) if type_ == "number" and is_number(text) else MISFIT
 
 
 def declared_label(variable: Variable, text: str) -> Any:

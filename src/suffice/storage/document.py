@@ -49,7 +49,7 @@ def parse(text: str) -> Any:
     except RecursionError as error:
         raise FileFormatError("containers are nested too deeply") from error
     except ValueError as error:
-        raise FileFormatError(f"it is no valid JSON: {error}") from error
+        raise FileFormatError(f"it is no valid JSON: {error}. Check that the file is whole.") from error
 
 
 def _library() -> str:
@@ -81,7 +81,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> Any:
-    raise FileFormatError(f"it is no valid JSON: {word} is not a JSON number")
+    raise FileFormatError(f"it is no valid JSON: {word} is not a JSON number. Check that the file is whole.")
 
 
 def _laid_out(node: Any, margin: str) -> str:

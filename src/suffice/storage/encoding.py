@@ -291,7 +291,8 @@ def _listed(tag: str, fields: dict[str, Any], key: str, *, more: bool = False) -
     """The list that a node must have under `key`, and nothing else unless `more`."""
     if type(fields.get(key)) is not list or (len(fields) != 1 and not more):
         raise FileFormatError(f"the tag {tag!r} needs a list {key!r}" + ("" if more else " and nothing else"))
-    return fields[key]
+    entries: list[Any] = fields[key]
+    return entries
 
 
 def _cause(error: Exception) -> str:

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["model_card", "plot", "write_report"]
 
 
-def write_report(report: Report, portrait: Portrait | None, path: FilePath | None = None) -> str:
-    """The page of a report and of its model; written to `path` where one is given, and returned as text."""
+def write_report(
+    report: Report, portrait: Portrait | None, path: FilePath | None = None, title: str | None = None
+) -> str:
+    """The page of a report and of its model; written to `path` where one is given, and returned as text.
+
+    title: what the page is called; the name of the model unless said.
+    """
     from suffice.views.page import page_of
 
-    text = page_of(report, portrait)
+    text = page_of(report, portrait, title)
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

@@ -194,7 +194,7 @@ def _heights(variable: VariableDistribution, n: int) -> list[float]:
     centres, widths = (means - variable.mean) / variable.deviation, np.maximum(spreads / variable.deviation, 0.01)
     away = (places[:, None] - centres) / widths
     density = np.exp(-0.5 * away**2) @ (weights / widths)
-    return (density / density.max()).tolist()
+    return list((density / density.max()).tolist())
 
 
 def text_width(text: str) -> float:

@@ -219,7 +219,7 @@ def spread_out(target: Floats, weight: Floats, room: Floats) -> Floats:
             joint = total + block[1]
             block = ((before * total + block[0] * block[1]) / joint, joint, size + block[2])
         blocks.append(block)
-    return np.concatenate([np.full(size, value) for value, _, size in blocks] or [np.zeros(0)]) + shift
+    return np.asarray(np.concatenate([np.full(size, value) for value, _, size in blocks] or [np.zeros(0)]) + shift)
 
 
 # -- distances -------------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def majorise(distances: Floats, *, steps: int = 200) -> Floats:
         length = np.sqrt((away**2).sum(axis=2))
         ratio = weight * distances / np.where(length > 1e-12, length, np.inf)
         points = inverse @ (ratio.sum(axis=1)[:, None] * points - ratio @ points)
-    return points
+    return np.asarray(points)
 
 
 def _stretch(points: Floats, widths: Floats) -> float:

@@ -38,11 +38,11 @@ FITTING, FAR = 300.0, 1_100.0
 FIT = '<label class="{}"><input type="checkbox" id="fit"> Fit to the width</label>'
 
 
-def page_of(report: Report, portrait: Portrait | None) -> str:
-    """The page as text; `portrait` is None for a report that stands alone."""
+def page_of(report: Report, portrait: Portrait | None, title: str | None = None) -> str:
+    """The page as text; `portrait` is None for a report that stands alone, `title` in place of the model's."""
     style, script = (ASSETS.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "explorer.js"))
     explorer = Explorer(None) if portrait is None else explorer_of(portrait)
-    body = "\n".join(filter(None, _sections(report, portrait or Portrait(report.model), explorer)))
+    body = "\n".join(filter(None, _sections(report, portrait or Portrait(report.model), explorer, title)))
     data = (
         "" if explorer.data is None else f'<script type="application/json" id="network">{_json(explorer.data)}</script>'
     )
@@ -50,12 +50,12 @@ def page_of(report: Report, portrait: Portrait | None) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
         "form-action 'none'"
     )
-    title = html.escape(f"{report.model} · suffice")
+    tab = html.escape(f"{title or report.model} · suffice")
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="color-scheme" content="light dark">\n<title>{title}</title>\n<style>{style}</style>\n</head>\n'
+        f'<meta name="color-scheme" content="light dark">\n<title>{tab}</title>\n<style>{style}</style>\n</head>\n'
         f"<body>\n{body}\n{data}\n<script>{script}</script>\n</body>\n</html>\n"
     )
 
@@ -69,14 +69,14 @@ def _json(data: object) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _sections(report: Report, portrait: Portrait, explorer: Explorer) -> list[str]:
+def _sections(report: Report, portrait: Portrait, explorer: Explorer, title: str | None) -> list[str]:
     try:
         variables, silence = list(portrait.variables()), ""
     except SufficeError as error:
         variables, silence = [], f"The distributions of single variables are not shown: {error}"
     foot = "Made by suffice. This file is complete: it loads nothing and sends nothing."
     return [
-        *(_top(report, portrait.graph), _warnings(report), _figures(report)),
+        *(_top(report, portrait.graph, title), _warnings(report), _figures(report)),
         "<main>",
         *(_graph(portrait.graph, bool(variables)), _variables(variables, silence, explorer), _tables(portrait)),
         *(_convergence(report), _moments(report, portrait), _estimates(portrait), _receipt(report)),
@@ -93,10 +93,11 @@ def _section(identity: str, title: str, *parts: str, note: str = "") -> str:
 # -- what comes first ------------------------------------------------------------------------------------------------
 
 
-def _top(report: Report, graph: Graph | None) -> str:
+def _top(report: Report, graph: Graph | None, title: str | None) -> str:
     origin = f"{report.estimate} from {report.rows:,} rows"
+    origin = origin if title is None else f"{report.model} · {origin}"
     shape = "" if graph is None else f" · {len(graph.nodes):,} nodes, {len(graph.edges):,} edges"
-    return f"<header><h1>{html.escape(report.model)}</h1><p>{html.escape(origin + shape)}</p></header>"
+    return f"<header><h1>{html.escape(title or report.model)}</h1><p>{html.escape(origin + shape)}</p></header>"
 
 
 def _warnings(report: Report) -> str:
@@ -123,11 +124,12 @@ def _figures(report: Report) -> str:
     """The figures that one looks for first."""
     gap = report.certificate.value_gap
     away = "unknown" if gap is None else f"{'≤' if report.certificate.bound else '≈'} {_tiny(gap)}"
+    exact = report.is_exact or report.certificate.formula != ""
     cells = [
         ("log-likelihood", _amount(report.log_likelihood), "sum, natural log"),
         ("parameters", f"{report.n_params:,}", f"AIC {_amount(report.aic)}"),
         ("moment gap", _tiny(report.certificate.moment_gap), STANDARD_ERRORS),
-        ("from the optimum", away, "nats a row"),
+        ("from the optimum", *(("exact", "a closed form") if exact else (away, "nats a row"))),
     ]
     shown = "".join(
         f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}<small>{html.escape(unit)}</small></dd></div>"

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import DataError, EstimateError, NotFittedError, OptionError, listing, require
+from suffice.errors import (
+    DataError,
+    EstimateError,
+    NotFittedError,
+    OptionError,
+    UnknownStateError,
+    listing,
+    meant,
+    require,
+    shortened,
+)
 from suffice.fitting.portrait import Interval, Likelihood, Portrait
 from suffice.table import Table
 from suffice.views.layout import HEIGHT, place_graph, short_name
@@ -343,7 +353,14 @@ def states(
     names, path = decoded.states, decoded.path
     number = {name: code for code, name in enumerate(names)}
     if truth is not None and len(truth) != len(path):
-        raise DataError(f"truth has {len(truth)} states, and the sequence {len(path)} steps.")
+        raise DataError(f"truth has {len(truth)} states, and the sequence {len(path)} steps. Give one state a step.")
+    strange = [] if truth is None else [state for state in truth if state not in number]
+    if strange:
+        raise UnknownStateError(
+            f"truth holds {shortened(strange[0])}, which is no state of the model.{meant(strange[0], names)} Its "
+            f"states "
+            f"are: {listing(names)}. Rename the labels, as by the dict that match_states gives."
+        )
     ax = _axes(ax, "states", figsize=(9.0, 0.8 + 0.5 * len(names)))
     ax.imshow(decoded.probabilities.T, aspect="auto", cmap="GnBu", vmin=0, vmax=1, interpolation="nearest")
     ax.plot(np.arange(len(path)), path, drawstyle="steps-mid", color=COLD, linewidth=1.4, label="most probable path")

@@ -35,7 +35,7 @@ def test_questions_samples_and_scores_without_a_fit(tmp_path: Path) -> None:
 def test_other_numbers_are_used_at_once() -> None:
     net = model()
     np.testing.assert_allclose(net.query("a").values, [0.3, 0.7])
-    net.set_params(fixed={**net.fixed, "a": [0.5, 0.5]})
+    net.set_params(fixed={**net.fixed, "a": [0.5, 0.5]})  # type: ignore[attr-defined]
     np.testing.assert_allclose(net.query("a").values, [0.5, 0.5])
     net.set_params(fixed={"a": [0.5, 0.5]})
     with pytest.raises(sf.NotFittedError, match="has not learned 'x', 't' yet"):

@@ -464,7 +464,7 @@ def test_network_files_hold_the_same_law(tmp_path: Path, ending: str) -> None:
 def test_scikit_learn_style_options() -> None:
     net = sf.BayesianNetwork(SPRINKLER, prior=1.0)
     assert net.get_params()["prior"] == 1.0
-    assert net.clone().set_params(prior=2.0).prior == 2.0
+    assert net.clone().set_params(prior=2.0).prior == 2.0  # type: ignore[attr-defined]
     with pytest.raises(sf.NotFittedError):
         net.table("wet")
 

@@ -19,7 +19,7 @@ def given_linear() -> sf.BayesianNetwork:
     x1 = 1 + 4 * signs[:, 0]
     x2 = -5 + 0.5 * x1 + 4 * signs[:, 1]
     x3 = 4 - x2 + 3 * signs[:, 2]
-    return sf.BayesianNetwork([("x1", "x2"), ("x2", "x3")]).fit({"x1": x1, "x2": x2, "x3": x3})
+    return sf.BayesianNetwork([("x1", "x2"), ("x2", "x3")], states={"x1": "real"}).fit({"x1": x1, "x2": x2, "x3": x3})
 
 
 def test_a_standard_deviation_is_taken_for_a_variance() -> None:
@@ -59,10 +59,10 @@ def test_the_coefficients_are_shifted_by_one_place() -> None:
 
 def test_moments_in_single_precision_make_a_variance_negative() -> None:
     """scikit-learn#30382, hmmlearn#2: the float32 column (9999, 0) gave a variance of -0.99."""
-    net = sf.BayesianNetwork({"x": []}).fit({"x": np.array([9999, 0], dtype=np.float32)})
+    net = sf.BayesianNetwork({"x": []}, states={"x": "real"}).fit({"x": np.array([9999, 0], dtype=np.float32)})
     assert float(net.node("x").variance_) == 4999.5**2
     far = np.array([0.0, 1.0, 0.0, 1.0], dtype=np.float32) + np.float32(2**22)
-    assert float(sf.BayesianNetwork({"x": []}).fit({"x": far}).node("x").variance_) == 0.25
+    assert float(sf.BayesianNetwork({"x": []}, states={"x": "real"}).fit({"x": far}).node("x").variance_) == 0.25
 
 
 @pytest.mark.parametrize("kind", ["constant", "twice", "few rows"])
@@ -110,13 +110,13 @@ def test_the_version_of_the_array_library_changes_the_fit() -> None:
     variance = (syy - slope * sxy) / n
     # x given y = 6 by the joint law: mean + cov / var (6 - mean of y).
     expected = Fraction(sum(xs), n) + (sxy / syy) * (6 - Fraction(sum(ys), n))
+    whole = sf.BayesianNetwork([("x", "y")], states={"x": "real", "y": "real"})
     for dtype in (np.float64, np.float32):
-        net = sf.BayesianNetwork([("x", "y")]).fit({"x": np.array(xs, dtype), "y": np.array(ys, dtype)})
+        net = whole.clone().fit({"x": np.array(xs, dtype), "y": np.array(ys, dtype)})
         node = net.node("y")
         found = [*node.weights_.tolist(), float(node.variance_)]
         assert found == pytest.approx([float(intercept), float(slope), float(variance)], rel=1e-12)
         assert net.query("x", given={"y": 6.0}).mean[0] == pytest.approx(float(expected), rel=1e-12)
-    whole = sf.BayesianNetwork([("x", "y")], states={"x": "real", "y": "real"})
     assert whole.fit({"x": xs, "y": ys}).node("y").weights_.tolist() == pytest.approx(
         [float(intercept), float(slope)], rel=1e-12
     )

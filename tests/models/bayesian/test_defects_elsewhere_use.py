@@ -323,8 +323,8 @@ def test_frozen_tables_move() -> None:
         (lambda: sf.BayesianNetwork({"a": []}).fit({"a": []}), sf.OptionError, "'a' has no values.*Give states="),
         (lambda: sf.BayesianNetwork(EDGES).fit(rows_of()).table("q"), sf.MissingColumnError, "no node 'q'.*'a', 'b'"),
         (lambda: sf.BayesianNetwork(EDGES).fit(rows_of()).query("q"), sf.MissingColumnError, "no variable 'q'"),
-        (lambda: sf.BayesianNetwork(EDGES, unseen="zero"), sf.OptionError, "'uniform', 'nan', 'raise'"),
-        (lambda: sf.BayesianNetwork(EDGES, missing="drop"), sf.OptionError, "expected 'em' or 'raise'"),
+        (lambda: sf.BayesianNetwork(EDGES, unseen="zero"), sf.OptionError, "'uniform', 'nan', 'raise'"),  # type: ignore[arg-type]
+        (lambda: sf.BayesianNetwork(EDGES, missing="drop"), sf.OptionError, "expected 'em' or 'raise'"),  # type: ignore[arg-type]
         (lambda: sf.BayesianNetwork(EDGES, hidden={"H": 2}), sf.OptionError, "names 'H', which is no node"),
         (lambda: sf.BayesianNetwork([("a", "b")]).fit({"a": [1, 2], "b": [1]}), sf.DataError, "'b' has 1"),
     ],

@@ -431,7 +431,7 @@ def test_counts_that_are_all_zero_in_a_state_run_away() -> None:
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["binomial", "poisson", "multinomial", "gaussian"]))
 @settings(max_examples=20, deadline=None)
-def test_the_bound_of_what_is_left_is_never_exceeded(seed: int, family: str) -> None:
+def test_the_bound_of_what_is_left_is_never_exceeded(seed: int, family: Any) -> None:
     """At coefficients beside the maximum, the bound is above the likelihood at the maximum, and near it."""
     rng = np.random.default_rng(seed)
     x, a = rng.normal(size=120), rng.integers(0, 2, 120)
@@ -479,7 +479,7 @@ def test_states_that_never_occur() -> None:
     rows = {"a": rng.choice(["p", "q"], 100), "y": rng.choice(["no", "yes"], 100)}
     states = {"a": ["o", "p", "q"]}
 
-    def model(unseen: str) -> sf.BayesianNetwork:
+    def model(unseen: Any) -> sf.BayesianNetwork:
         return sf.BayesianNetwork([("a", "y")], nodes={"y": sf.GLM("binomial")}, states=states, unseen=unseen)
 
     net = model("uniform").fit(rows)

@@ -171,7 +171,7 @@ def test_the_complete_network_has_the_evidence_of_the_joint_law() -> None:
     for row in rows:  # one Student-t prediction after the other
         df = law.dof_ - 2
         shape = law.inverse_scale_ * (law.strength_ + 1) / (law.strength_ * df)
-        total += float(stats.multivariate_t(law.mean_, shape, df=df).logpdf(row))
+        total += float(stats.multivariate_t(law.mean_, shape, df=df).logpdf(row))  # type: ignore[arg-type]
         away = row - law.mean_
         law = sf.NormalWishart(
             mean=law.mean_ + away / (law.strength_ + 1),
@@ -229,7 +229,7 @@ def test_intervals_are_those_of_student_and_inverse_gamma() -> None:
     scale = np.sqrt(law.beta_ / law.alpha_ * np.diag(law.spread_))
     expected = stats.t(2 * law.alpha_, law.weights_, scale).interval(0.9)
     found = [[table.at(g="v", coefficient=name) for name in ("(intercept)", "a")] for table in (low, high)]
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)  # type: ignore[arg-type]
     variance = stats.invgamma(law.alpha_, scale=law.beta_).interval(0.9)
     ends = [table.at(g="v", coefficient="(variance)") for table in (low, high)]
     np.testing.assert_allclose(ends, variance, rtol=1e-10)
@@ -240,9 +240,9 @@ def test_intervals_are_those_of_student_and_inverse_gamma() -> None:
     assert node.posterior_distribution(g="z").alpha_ == 2.0
     assert node.standard_errors_[3].tolist() == pytest.approx([1.0, 1.0])
     table = node.posterior_
-    assert table.at(g="v").weights_.tolist() == law.weights_.tolist()
+    assert table.at(g="v").weights_.tolist() == law.weights_.tolist()  # type: ignore[union-attr]
     intervals = table.intervals(0.9)
-    np.testing.assert_allclose(intervals["weights"][1].T, expected, rtol=1e-10)
+    np.testing.assert_allclose(intervals["weights"][1].T, expected, rtol=1e-10)  # type: ignore[arg-type]
     np.testing.assert_allclose(intervals["variance"][1], variance, rtol=1e-10)
 
 

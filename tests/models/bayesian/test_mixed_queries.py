@@ -231,7 +231,7 @@ def test_too_many_joint_states_offer_samples() -> None:
 
 def test_undefined_rows_are_an_error_for_inference() -> None:
     rows = {"a": ["x", "x"], "b": ["u", "v"], "y": [1.0, 2.0]}
-    net = sf.BayesianNetwork({"b": ["a"], "y": ["b"]}, states={"a": ["x", "z"]}, unseen="nan").fit(rows)
+    net = sf.BayesianNetwork({"b": ["a"], "y": ["b"]}, states={"a": ["x", "z"], "y": "real"}, unseen="nan").fit(rows)
     with pytest.raises(sf.EstimateError, match="'b' have undefined rows"):
         net.query("y")
 

@@ -132,7 +132,8 @@ def test_a_column_that_was_left_out_may_explain_something(seed: int, apart: floa
 def test_columns_of_whole_numbers_depend_beyond_doubt() -> None:
     rng = np.random.default_rng(3)
     x, z, y = rng.integers(-9, 9, 60) * 1.0, rng.integers(-9, 9, 60) * 1.0, rng.normal(size=60)
-    found = sf.BayesianNetwork({"y": ["x", "z", "w"]}).fit({"x": x, "z": z, "w": 3 * x - z + 7, "y": y})
+    whole = dict.fromkeys("xzw", "real")
+    found = sf.BayesianNetwork({"y": ["x", "z", "w"]}, states=whole).fit({"x": x, "z": z, "w": 3 * x - z + 7, "y": y})
     proof = found.report_.certificate
     assert (proof.exists, found.converged_) == (True, True)
     assert proof.value_gap is not None
@@ -164,7 +165,7 @@ def test_sums_without_digits_for_a_variance_are_refused(offset: float) -> None:
 
 def test_one_column_far_from_zero_varies() -> None:
     y = 1e15 + np.round(4 * np.random.default_rng(0).normal(size=60))
-    net = sf.BayesianNetwork({"y": []}).fit({"y": y})
+    net = sf.BayesianNetwork({"y": []}, states={"y": "real"}).fit({"y": y})
     assert net.report_.certificate.exists is not False
     assert net.node("y").variance_ == pytest.approx((y - 1e15).var(), rel=0.01)
 
@@ -315,7 +316,7 @@ def test_a_noisy_or_whose_leak_never_worked_has_no_maximum() -> None:
 
 
 @pytest.mark.parametrize("estimate", ["mean", "map"])
-def test_tables_under_a_prior_are_exact_and_tampering_shows(estimate: str) -> None:
+def test_tables_under_a_prior_are_exact_and_tampering_shows(estimate: Any) -> None:
     rng = np.random.default_rng(4)
     rows = {"a": rng.integers(0, 3, 80), "b": rng.integers(0, 2, 80)}
     net = sf.BayesianNetwork([("a", "b")], prior=1.7, estimate=estimate).fit(rows)
@@ -333,7 +334,7 @@ def test_tables_under_a_prior_are_exact_and_tampering_shows(estimate: str) -> No
 
 @pytest.mark.parametrize("estimate", ["mean", "map"])
 @pytest.mark.parametrize("prior", ["linear", "joint"])
-def test_regressions_under_a_prior_are_exact_and_tampering_shows(prior: str, estimate: str) -> None:
+def test_regressions_under_a_prior_are_exact_and_tampering_shows(prior: Any, estimate: Any) -> None:
     rng = np.random.default_rng(6)
     rows = {"x": rng.normal(size=25), "z": 1e3 + rng.normal(size=25), "y": rng.normal(size=25)}
     joint = sf.NormalWishart(mean=[0.0, 0.0, 0.0], strength=2.0, dof=6.0, inverse_scale=np.eye(3), names=list("xzy"))
@@ -381,14 +382,14 @@ def test_values_whose_squares_have_no_digits_are_named(column: str, size: float)
     rows = {"x": np.array([1.0, 2.0, 3.0, 4.0, 5.0]), "y": np.array([1.0, 3.0, 2.0, 5.0, 4.0])}
     rows[column] = rows[column] * size
     with pytest.raises(sf.SufficeError, match=f"'{column}'.* so small"):
-        sf.BayesianNetwork([("x", "y")]).fit(rows)
+        sf.BayesianNetwork([("x", "y")], states={"x": "real", "y": "real"}).fit(rows)
     with pytest.raises(sf.SufficeError, match=f"'{column}'.* too small to square"):
         sf.GaussianGraph([("x", "y")]).fit(rows)
 
 
 def test_small_values_keep_their_digits() -> None:
     rows = {"x": np.array([1.0, 2.0, 3.0, 4.0, 5.0]), "y": 1e-120 * np.array([1.0, 3.0, 2.0, 5.0, 4.0])}
-    net = sf.BayesianNetwork([("x", "y")]).fit(rows)
+    net = sf.BayesianNetwork([("x", "y")], states={"x": "real", "y": "real"}).fit(rows)
     design = np.column_stack([np.ones(5), rows["x"]])
     left = exact.squares(design, rows["y"], exact.solution(design, rows["y"]))
     assert net.node("y").variance_ == pytest.approx(float(left * 10**240) / 5 * 1e-240, rel=1e-14)

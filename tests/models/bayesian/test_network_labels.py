@@ -146,10 +146,11 @@ def test_other_wrong_values_are_named(tmp_path: Path) -> None:
     with pytest.raises(sf.OptionError, match="sample_weight names 'a', which is a node"):
         sf.BayesianNetwork(EDGES).fit(ROWS, sample_weight="a")
     reals = {"x": [1.0, 2.0, 3.0], "y": [2.0, 3.0, 5.0]}
+    kinds = {"x": "real", "y": "real"}
     with pytest.raises(sf.OptionError, match="'x' has the variance -2"):
-        sf.BayesianNetwork([("x", "y")], fixed={"x": ([1.0], -2.0)}).fit(reals)
+        sf.BayesianNetwork([("x", "y")], states=kinds, fixed={"x": ([1.0], -2.0)}).fit(reals)
     with pytest.raises(sf.OptionError, match=r"'x', 'y' hold numbers; this format has discrete nodes only"):
-        sf.BayesianNetwork([("x", "y")]).fit(reals).write(tmp_path / "net.bif")
+        sf.BayesianNetwork([("x", "y")], states=kinds).fit(reals).write(tmp_path / "net.bif")
 
 
 def test_impossible_evidence_is_one_error() -> None:

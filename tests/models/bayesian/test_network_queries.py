@@ -194,7 +194,7 @@ def test_evidence_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(sf.OptionError, match="use query_rows"):
         net.query(0, [{1: 0}])  # type: ignore[arg-type]
     with pytest.raises(sf.OptionError, match="engine is 'gibbs'"):
-        net.query(0, engine="gibbs")
+        net.query(0, engine="gibbs")  # type: ignore[arg-type]
     with pytest.raises(sf.MissingColumnError, match="no variable 'z'"):
         net.query_rows("z", {0: [1]})
     with pytest.raises(sf.UnknownStateError, match="7"):

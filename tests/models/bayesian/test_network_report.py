@@ -66,7 +66,8 @@ def test_rows_scored_in_between_leave_no_note() -> None:
 
 def test_notes_on_reading_are_in_the_report() -> None:
     data = {"a": [0.0, 1.0, np.nan, 1.0], "h": [0, 1, 0, 1]}
-    net = sf.BayesianNetwork([("a", "h")]).fit(data)
+    with pytest.warns(sf.errors.KindWarning, match="read as states"):
+        net = sf.BayesianNetwork([("a", "h")]).fit(data)
     assert any("read as states" in note for note in net.report_.warnings)
 
 

@@ -379,7 +379,7 @@ def test_options_are_read_set_and_cloned() -> None:
     model = sf.ChainCRF(prior=sf.Normal(variance=2.0), max_iter=7)
     assert model.get_params()["prior__variance"] == 2.0
     copy = model.clone().set_params(prior__variance=3.0)
-    assert (copy.prior.variance_, model.prior.variance_, copy.max_iter) == (3.0, 2.0, 7)
+    assert (copy.prior.variance_, model.prior.variance_, copy.max_iter) == (3.0, 2.0, 7)  # type: ignore[attr-defined]
     assert "max_iter=7" in repr(model)
     with pytest.raises(OptionError, match="prior"):
         sf.ChainCRF(prior=sf.Gamma(shape=1.0, rate=1.0)).fit(DICTS, LABELS)

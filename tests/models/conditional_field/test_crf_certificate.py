@@ -217,7 +217,7 @@ def test_parameters_are_the_rank_of_the_features_of_all_paths(options: dict[str,
 
 
 @pytest.mark.parametrize("form", ["full", "symmetric", "equal"])
-def test_parameters_of_graphs_are_the_rank_of_the_features_of_all_labellings(form: str) -> None:
+def test_parameters_of_graphs_are_the_rank_of_the_features_of_all_labellings(form: Any) -> None:
     rng = np.random.default_rng(2)
     X = []
     for size in (2, 3, 3, 4):

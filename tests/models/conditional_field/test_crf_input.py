@@ -148,7 +148,7 @@ def test_constraints_and_weights_that_make_no_sense_are_refused() -> None:
     with pytest.raises(sf.DataError, match="sample_weight holds values that are not numbers"):
         sf.GraphCRF().fit([sf.GraphExample(np.eye(2))], PAIR, sample_weight=["a"])
     with pytest.raises(sf.OptionError, match="expectations is 'no'; expected one of 'auto', 'exact'"):
-        sf.GraphCRF(expectations="no")
+        sf.GraphCRF(expectations="no")  # type: ignore[arg-type]
 
 
 # -- graphs ------------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def jacobian_rank(shares: Floats, tables: list[Floats]) -> int:
             shape[place + 1] = size
             joint = joint * rows.reshape(shape)
             at += classes * (size - 1)
-        return joint.sum(axis=0).ravel()
+        return np.asarray(joint.sum(axis=0).ravel())
 
     here = np.concatenate(
         [np.log(shares[:-1] / shares[-1]), *(np.log(table[:, :-1] / table[:, -1:]).ravel() for table in tables)]

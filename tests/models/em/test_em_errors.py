@@ -33,7 +33,7 @@ KNOWN = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
 
 
 @pytest.mark.parametrize("estimate", ["map", "mean"])
-def test_tied_tables_with_gaps_and_one_prior(estimate: str) -> None:
+def test_tied_tables_with_gaps_and_one_prior(estimate: Any) -> None:
     """log p(rows) + s sum log p, each shared table once: s = alpha - 1 of the mode, alpha of the mean's steps."""
     rows = graded_rows()
     net = sf.BayesianNetwork(
@@ -63,7 +63,7 @@ def test_tied_tables_with_gaps_and_one_prior(estimate: str) -> None:
 
 
 @pytest.mark.parametrize("estimate", ["map", "mean"])
-def test_tied_regressions_with_gaps_and_one_prior(estimate: str) -> None:
+def test_tied_regressions_with_gaps_and_one_prior(estimate: Any) -> None:
     """A chain x -> u -> w of normal columns, whose covariance is that of the product of its regressions."""
     rng = np.random.default_rng(4)
     x = rng.normal(size=60)

@@ -51,7 +51,7 @@ def test_a_prior_that_outweighs_every_edge_proves_a_maximum(options: dict[str, A
     tables = tables_of(net)
 
     def objective(found: Mapping[str, Any]) -> float:
-        return log_likelihood(parents, found, rows) + weight * sum(float(np.log(t).sum()) for t in found.values())
+        return log_likelihood(parents, found, rows) + weight * sum(float(np.log(t).sum()) for t in found.values())  # type: ignore[no-any-return]
 
     for name, table in tables.items():
         values = []

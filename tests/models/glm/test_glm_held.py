@@ -203,17 +203,17 @@ def test_predictions_for_a_distributed_frame_are_one() -> None:
     assert isinstance(far, dd.DataFrame)
     np.testing.assert_array_equal(far.compute()["prediction"], model.predict(FRAME, exposure="size"))
     near = model.predict(FRAME, interval=0.9)
-    np.testing.assert_array_equal(model.predict(frame, interval=0.9).compute(), near)
+    np.testing.assert_array_equal(model.predict(frame, interval=0.9).compute(), near)  # type: ignore[attr-defined]
     three = sf.GLM("multinomial").fit(FRAME, y="class", columns=COLUMNS)
-    shares = three.predict_proba(frame).compute()
+    shares = three.predict_proba(frame).compute()  # type: ignore[attr-defined]
     assert list(shares.columns) == ["x", "y", "z"]
     np.testing.assert_array_equal(shares, three.predict_proba(FRAME))
-    assert (three.predict(frame, kind="class").compute()["prediction"] == three.predict(FRAME, kind="class")).all()
+    assert (three.predict(frame, kind="class").compute()["prediction"] == three.predict(FRAME, kind="class")).all()  # type: ignore[attr-defined]
     two = sf.GLM("binomial").fit(FRAME, y="answer", columns=COLUMNS)
-    np.testing.assert_array_equal(two.predict_proba(frame).compute()[["no", "yes"]], two.predict_proba(FRAME))
+    np.testing.assert_array_equal(two.predict_proba(frame).compute()[["no", "yes"]], two.predict_proba(FRAME))  # type: ignore[attr-defined]
     known = FRAME[FRAME["group"] != "top"]
     pooled = sf.GLM("poisson", unknown="pool").fit(known, y="count", columns=COLUMNS)
-    np.testing.assert_array_equal(pooled.predict(frame).compute()["prediction"], pooled.predict(FRAME))
+    np.testing.assert_array_equal(pooled.predict(frame).compute()["prediction"], pooled.predict(FRAME))  # type: ignore[attr-defined]
 
 
 def test_the_report_says_where_the_rows_stayed(tmp_path: Path) -> None:

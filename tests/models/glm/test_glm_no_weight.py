@@ -23,7 +23,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("family", "link", "y"), CASES)
-def test_rows_without_weight_leave_the_fit_as_it_is(family: str, link: str, y: Any) -> None:
+def test_rows_without_weight_leave_the_fit_as_it_is(family: Any, link: Any, y: Any) -> None:
     weights = np.r_[np.ones(6), 0.0]
     alone = sf.GLM(family, link=link).fit(X[:6], y[:6])
     beside = sf.GLM(family, link=link).fit(X, y, weights)
@@ -42,7 +42,7 @@ def test_rows_without_weight_leave_the_fit_as_it_is(family: str, link: str, y: A
 
 
 @pytest.mark.parametrize(("family", "link", "y"), CASES[:3])
-def test_rows_without_weight_of_a_file_do_so_too(family: str, link: str, y: Any, tmp_path: Path) -> None:
+def test_rows_without_weight_of_a_file_do_so_too(family: Any, link: Any, y: Any, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     lines = [f"{a},{b},{int(at < 6)}" for at, (a, b) in enumerate(zip(X[:, 0], y, strict=True))]
     path.write_text("\n".join(["x,y,w", *lines]) + "\n")

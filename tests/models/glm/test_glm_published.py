@@ -208,7 +208,7 @@ def test_quine_negative_binomial(expected: Any) -> None:
         ("spector_probit", "spector.csv", "GRADE", "binomial"),
     ],
 )
-def test_published_with_the_constant_last(expected: Any, key: str, name: str, y: str, family: str) -> None:
+def test_published_with_the_constant_last(expected: Any, key: str, name: str, y: str, family: Any) -> None:
     entry = expected["statsmodels_results"][key]
     frame = table(name)
     if key.startswith("cpunish"):

@@ -24,7 +24,7 @@ def softmax_loss(theta: Any) -> float:
 
 @pytest.mark.parametrize("solver", ["irls", "lbfgs", "cg", "newton-cg", "sgd", "cd"])
 @pytest.mark.parametrize("variance", [None, 0.5])
-def test_all_solvers_of_the_softmax_find_one_optimum(solver: str, variance: float | None) -> None:
+def test_all_solvers_of_the_softmax_find_one_optimum(solver: Any, variance: float | None) -> None:
     prior = None if variance is None else sf.Normal(variance=variance)
     model = sf.GLM("multinomial", solver=solver, prior=prior, random_state=1, max_iter=2_000).fit(X, LABELS)
 
@@ -38,7 +38,7 @@ def test_all_solvers_of_the_softmax_find_one_optimum(solver: str, variance: floa
 
 
 @pytest.mark.parametrize("solver", ["cd", "lbfgs"])
-def test_a_laplace_prior_on_the_softmax_obeys_its_conditions(solver: str) -> None:
+def test_a_laplace_prior_on_the_softmax_obeys_its_conditions(solver: Any) -> None:
     rate = 20.0
     model = sf.GLM("multinomial", solver=solver, prior=sf.Laplace(scale=1 / rate)).fit(X, LABELS)
     beta = np.asarray(model.parameters_)
@@ -192,7 +192,7 @@ def test_draws_follow_the_fitted_law() -> None:
 
 
 @pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton-cg"])
-def test_a_softmax_of_two_classes_is_a_logistic_regression(solver: str) -> None:
+def test_a_softmax_of_two_classes_is_a_logistic_regression(solver: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     y = np.where(X[:, 0] + rng.normal(size=60) > 0, "a", "b")

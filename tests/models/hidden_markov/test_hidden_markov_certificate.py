@@ -89,7 +89,7 @@ def test_what_was_never_seen_runs_to_zero() -> None:
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical", "tied"])
-def test_normal_laws_of_known_states_have_exact_gaps(covariance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_normal_laws_of_known_states_have_exact_gaps(covariance: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     steps = rng.normal(size=(40, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]])
     path = np.tile(["X", "X", "Y", "Y", "X"], 8)

@@ -79,7 +79,7 @@ def test_the_likelihood_never_falls_and_one_more_step_changes_nothing(name: str)
 
 
 @pytest.mark.parametrize("shape", ["full", "diagonal", "spherical", "tied"])
-def test_covariances_have_their_shape(shape: str) -> None:
+def test_covariances_have_their_shape(shape: Any) -> None:
     model = fitted(sf.HiddenMarkovModel(2, sf.MultivariateNormal(), covariance=shape, **FAST), reals(d=3))
     assert rises(model)
     first, second = (law.covariance_ for law in model.emissions_)
@@ -342,7 +342,7 @@ def test_nothing_underflows() -> None:
         2, sf.Normal(), initial=[0.5, 0.5], transitions=[[1, 0], [0, 1]], emissions=laws, max_iter=0,
         fixed=["initial", "transitions", "emissions"],
     ).fit(data)  # fmt: skip
-    expected = [stats.norm(law.mean_, 1.0).logpdf(data[0]).sum() + np.log(0.5) for law in laws]
+    expected = [stats.norm(law.mean_, 1.0).logpdf(data[0]).sum() + np.log(0.5) for law in laws]  # type: ignore[attr-defined]
     assert model.report_.log_likelihood == pytest.approx(np.logaddexp.reduce(expected), rel=1e-12)
     # The compiled loops multiply by an inverse where the plain ones divide: one unit in the last place.
     np.testing.assert_allclose(model.predict_proba(data)[0], np.tile([0.0, 1.0], (150, 1)), rtol=3e-16, atol=0)

@@ -87,7 +87,7 @@ def test_different_starts_of_tied_states_are_refused() -> None:
 
 
 @pytest.mark.parametrize("shape", ["spherical", "tied", "diagonal"])
-def test_errors_of_shared_variances_are_those_of_the_hessian(shape: str) -> None:
+def test_errors_of_shared_variances_are_those_of_the_hessian(shape: Any) -> None:
     rng = np.random.default_rng(4)
     z = np.cumsum(rng.random(150) < 0.2) % 2
     x = rng.normal(size=(150, 2)) * [1.0, 1.5] + 2.0 * z[:, None]

@@ -240,7 +240,7 @@ def test_the_moment_gap_is_in_standard_errors_of_each_statistic(prior: Any) -> N
     """|slope of the total| / sqrt(N Var[f] + curvature of the log prior), by enumeration."""
     solver = "owlqn" if isinstance(prior, sf.Laplace) else "lbfgs"
     with pytest.warns(sf.ConvergenceWarning):
-        early = sf.MarkovNetwork(CLIQUES, prior=prior, solver=solver, max_iter=1).fit(TABLE)
+        early = sf.MarkovNetwork(CLIQUES, prior=prior, solver=solver, max_iter=1).fit(TABLE)  # type: ignore[arg-type]
     weights, law = early.weights_, law_of(DESIGN, early.weights_)[1]
     mean = law @ DESIGN
     total, variance = 33 * slope(weights), 33 * (law @ DESIGN**2 - mean**2)

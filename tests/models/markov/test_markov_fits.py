@@ -346,7 +346,7 @@ def test_a_method_that_cannot_do_it_says_so() -> None:
     with pytest.raises(sf.OptionError, match="owlqn"):
         sf.MarkovNetwork(CYCLE, solver="owlqn").fit(HEART)
     with pytest.raises(sf.OptionError, match="solver is 'magic'"):
-        sf.MarkovNetwork(CYCLE, solver="magic")
+        sf.MarkovNetwork(CYCLE, solver="magic")  # type: ignore[arg-type]
 
 
 # -- priors ----------------------------------------------------------------------------------------------------------

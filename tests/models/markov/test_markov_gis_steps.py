@@ -13,7 +13,7 @@ ROWS = np.array([0, 0, 1, 1, 1, 2, 3, 3, 0, 1])
 
 def stopped(tables: Any, steps: int, solver: str = "gis", **options: Any) -> Any:
     terms = [sf.Feature("x", np.array(table, float)) for table in tables]
-    network = sf.MarkovNetwork(terms, states={"x": STATES}, solver=solver, max_iter=steps, tolerance=0.0, **options)
+    network = sf.MarkovNetwork(terms, states={"x": STATES}, solver=solver, max_iter=steps, tolerance=0.0, **options)  # type: ignore[arg-type]
     with pytest.warns(sf.ConvergenceWarning):
         network.fit({"x": ROWS})
     return network.weights_

@@ -56,7 +56,7 @@ CASES = [(CYCLE, solver) for solver in SOLVERS] + [(CHAIN, s) for s in ("auto", 
 
 @pytest.mark.parametrize("by", [1e-3, 0.3])
 @pytest.mark.parametrize(("cliques", "solver"), CASES)
-def test_the_judge_sees_what_a_solver_got_wrong(monkeypatch: Any, cliques: Any, solver: str, by: float) -> None:
+def test_the_judge_sees_what_a_solver_got_wrong(monkeypatch: Any, cliques: Any, solver: Any, by: float) -> None:
     design = design_of(table_features(cliques, STATES), STATES)
     best = best_of(design)
     tampered(monkeypatch, by)
@@ -80,7 +80,7 @@ WITH_PRIOR = [(NORMAL, solver) for solver in ("auto", "lbfgs", "newton", "newton
 
 
 @pytest.mark.parametrize(("prior", "solver"), [*WITH_PRIOR, (LAPLACE, "auto"), (LAPLACE, "owlqn")])
-def test_the_judge_of_a_prior_sees_what_a_solver_got_wrong(monkeypatch: Any, prior: Any, solver: str) -> None:
+def test_the_judge_of_a_prior_sees_what_a_solver_got_wrong(monkeypatch: Any, prior: Any, solver: Any) -> None:
     best = sf.MarkovNetwork(CYCLE, prior=prior).fit(TABLE).report_.objective
     tampered(monkeypatch, 0.05)
     mrf = sf.MarkovNetwork(CYCLE, prior=prior, solver=solver).fit(TABLE)
@@ -140,7 +140,7 @@ def test_closed_forms_are_exact_and_say_so(cliques: Any) -> None:
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_best_fits_of_a_cycle_say_how_near_they_are(solver: str) -> None:
+def test_the_best_fits_of_a_cycle_say_how_near_they_are(solver: Any) -> None:
     """Slopes of pure rounding are no reason to say nothing; no number is below the rounding of the objective."""
     rng = np.random.default_rng(3)
     for _ in range(4):

@@ -256,7 +256,7 @@ def test_spin_and_binary_codings_are_the_same_laws() -> None:
     assert spin.fields_ == u
     assert spin.couplings_ == w
     with pytest.raises(sf.OptionError, match="coding"):
-        sf.MarkovNetwork.ising(edges, coding="ternary")
+        sf.MarkovNetwork.ising(edges, coding="ternary")  # type: ignore[arg-type]
 
 
 def test_potts_against_enumeration() -> None:

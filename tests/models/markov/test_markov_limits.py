@@ -34,7 +34,7 @@ def test_a_feature_at_the_end_of_its_range(seen: int, limit: float, shift: float
 
 @pytest.mark.parametrize("coding", ["spin", "binary"])
 @pytest.mark.parametrize("solver", ["auto", "newton-cg", "lbfgs", "gis"])
-def test_fields_of_spins_that_never_turn(coding: str, solver: str) -> None:
+def test_fields_of_spins_that_never_turn(coding: Any, solver: Any) -> None:
     low = -1 if coding == "spin" else 0
     edges = [("a", "b"), ("b", "c"), ("c", "a")]
     network = sf.MarkovNetwork.ising(edges, coding=coding, solver=solver)
@@ -217,7 +217,7 @@ def test_all_zero_patterns_of_three_pairs_agree_with_their_weights() -> None:
 
 
 @pytest.mark.parametrize("solver", ["auto", "pseudolikelihood"])
-def test_a_limit_of_memory_may_be_a_text(solver: str) -> None:
+def test_a_limit_of_memory_may_be_a_text(solver: Any) -> None:
     rows = {"a": [0, 1, 1, 0, 1], "b": [1, 0, 1, 0, 1]}
     fitted = sf.MarkovNetwork([("a", "b")], solver=solver, memory_limit="1MB").fit(rows)
     expected = sf.MarkovNetwork([("a", "b")], solver=solver, memory_limit=1_000_000).fit(rows)

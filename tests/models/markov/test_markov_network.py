@@ -113,7 +113,7 @@ def test_options_and_clones() -> None:
     clone = mrf.clone().set_params(prior__variance=5.0, solver="cg")
     assert clone.get_params()["prior__variance"] == 5.0
     assert mrf.get_params()["prior__variance"] == 3.0
-    assert clone.solver == "cg"
+    assert clone.solver == "cg"  # type: ignore[attr-defined]
     assert "tolerance=1e-08" in repr(clone)
     mrf.fit(ROWS)
     assert not hasattr(mrf.clone(), "weights_")
@@ -211,7 +211,7 @@ def test_structures_that_cannot_be() -> None:
         with pytest.raises(sf.OptionError, match=message):
             sf.MarkovNetwork.ising(edges)
     with pytest.raises(sf.OptionError, match="inconsistent"):
-        sf.MarkovNetwork(CYCLE, on_inconsistent="ignore")
+        sf.MarkovNetwork(CYCLE, on_inconsistent="ignore")  # type: ignore[arg-type]
     with pytest.raises(sf.OptionError, match="no field"):
         sf.MarkovNetwork(CYCLE).fit(ROWS).fields_  # noqa: B018
 

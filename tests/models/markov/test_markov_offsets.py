@@ -27,7 +27,7 @@ def best(features: Any) -> float:
 
 @pytest.mark.parametrize("solver", SMOOTH)
 @pytest.mark.parametrize("value", [1.0, -3e7])
-def test_a_constant_feature_changes_nothing(solver: str, value: float) -> None:
+def test_a_constant_feature_changes_nothing(solver: Any, value: float) -> None:
     """log Z takes what a constant adds: its weight stays 0, and the report says that no data tell it."""
     terms = [sf.Feature(("a", "b"), same), sf.Feature("a", lambda a: value, name="one")]
     mrf = sf.MarkovNetwork(terms, solver=solver, start=[0.0, 0.7]).fit(ROWS)
@@ -60,7 +60,7 @@ def test_a_prior_tells_the_weight_of_a_constant() -> None:
 def test_an_offset_changes_neither_law_nor_weights_nor_errors(solver: str, offset: float) -> None:
     """w (f + c) = w f + w c, and log Z takes w c: with values that offset + f holds exactly, nothing else moves."""
 
-    def network(at: float, solver: str) -> Any:
+    def network(at: float, solver: Any) -> Any:
         terms = [sf.Feature(("a", "b"), lambda a, b: at + same(a, b)), sf.Feature("a", lambda a: at + 0.25 * a)]
         return sf.MarkovNetwork(terms, solver=solver).fit(ROWS)
 
@@ -134,7 +134,7 @@ def test_a_feature_of_a_table_is_named() -> None:
 
 
 @pytest.mark.parametrize("solver", ["pseudolikelihood", "sml", "loopy-bp", "cd"])
-def test_an_offset_does_not_change_what_an_approximate_fit_reports(solver: str) -> None:
+def test_an_offset_does_not_change_what_an_approximate_fit_reports(solver: Any) -> None:
     """The likelihood is that of the plain features at the weights returned, all joint states listed."""
     rng = np.random.default_rng(0)
     names = [f"v{i}" for i in range(6)]
@@ -161,7 +161,7 @@ def test_an_offset_does_not_change_what_an_approximate_fit_reports(solver: str) 
 
 
 @pytest.mark.parametrize("solver", ["pseudolikelihood", "sml", "loopy-bp", "cd"])
-def test_an_approximate_fit_names_constant_features(solver: str) -> None:
+def test_an_approximate_fit_names_constant_features(solver: Any) -> None:
     terms = [sf.Feature(("a", "b"), same), sf.Feature("a", lambda a: 3e7, name="one")]
     mrf = sf.MarkovNetwork(terms, solver=solver, start=[0.0, 0.7], random_state=0).fit(ROWS)
     assert mrf.weights_[1] == 0.0

@@ -58,7 +58,7 @@ def shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task, "read_rows", read_rows)
 
 
-def network(solver: str, **more: Any) -> sf.MarkovNetwork:
+def network(solver: Any, **more: Any) -> sf.MarkovNetwork:
     options = {"sampling": SAMPLING, "random_state": 0, "max_iter": 15, **more}
     return sf.MarkovNetwork(EDGES, solver=solver, **options)
 

@@ -120,11 +120,11 @@ def test_a_checkpoint_of_another_solver_is_refused(tmp_path: Any) -> None:
     for first in solvers:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sf.ConvergenceWarning)
-            sf.MarkovNetwork(PAIRS, solver=first, max_iter=1, checkpoint=path).fit(ROWS)
+            sf.MarkovNetwork(PAIRS, solver=first, max_iter=1, checkpoint=path).fit(ROWS)  # type: ignore[arg-type]
         for second in solvers:
             if second != first:
                 with pytest.raises(sf.OptionError, match="another solver"):
-                    sf.MarkovNetwork(PAIRS, solver=second, checkpoint=path).fit(ROWS)
+                    sf.MarkovNetwork(PAIRS, solver=second, checkpoint=path).fit(ROWS)  # type: ignore[arg-type]
         path.unlink()
     # Two features with the same mean, 4 / 7.
     values = ({1: 1.0}, {0: 4 / 3})

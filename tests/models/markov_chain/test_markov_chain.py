@@ -482,7 +482,7 @@ def test_a_file_gives_the_same_chain(tmp_path: Path, ending: str, options: Any) 
 def test_options_are_checked_and_cloned() -> None:
     chain = sf.MarkovChain(2, smoothing=sf.Interpolation(0.5))
     assert chain.clone().get_params()["smoothing__weight"] == 0.5
-    assert chain.set_params(smoothing__weight=0.25).smoothing.weight == 0.25
+    assert chain.set_params(smoothing__weight=0.25).smoothing.weight == 0.25  # type: ignore[attr-defined]
     for options in (
         {"order": -1},
         {"smoothing": sf.Katz(), "prior": 1.0},

@@ -61,7 +61,7 @@ class Refit:
         if not n > 0:
             return shorter
         weight = weights[len(history) - 1][sum(n >= limit for limit in limits)]
-        return weight * shorter + (1 - weight) * self.own[history, word] / n
+        return weight * shorter + (1 - weight) * self.own[history, word] / n  # type: ignore[no-any-return]
 
 
 class LeftOut:

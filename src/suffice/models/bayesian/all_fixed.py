@@ -24,7 +24,7 @@ def all_fixed(learning: NodeLearning, declared: Mapping[Hashable, Variable]) -> 
         raise NotFittedError(
             f"This BayesianNetwork has not learned {listing(free)} yet. Call fit first, or give all nodes in fixed=."
         )
-    known = {**declared, **learning.hidden}
+    known = {**without_unseen(declared), **learning.hidden}
     variables = {name: known.get(name) or _own(name, fixed[name], learning.chosen_kind(name)) for name in nodes}
     unknown = [name for name, variable in variables.items() if variable is None]
     if unknown:
@@ -34,6 +34,11 @@ def all_fixed(learning: NodeLearning, declared: Mapping[Hashable, Variable]) -> 
         )
     given = learning.given_nodes(Domain(variable for variable in variables.values() if variable is not None))
     return NetworkFitted({name: given[name] for name in nodes}, tuple(learning.hidden), learning.leading)
+
+
+def without_unseen(declared: Mapping[Hashable, Variable]) -> dict[Hashable, Variable]:
+    """What is declared and known without rows: not the discrete variables whose states rows will tell."""
+    return {name: variable for name, variable in declared.items() if variable.states or variable.kind != "discrete"}
 
 
 def _own(name: Hashable, value: object, kind: object) -> Variable | None:

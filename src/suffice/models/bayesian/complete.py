@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.errors import ConvergenceWarning, EstimateError, OptionError, OptionWarning, Remark, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.summaries import SummaryData
 from suffice.models.bayesian.fitted import NetworkFitted
@@ -28,7 +28,9 @@ CLOSED = "closed form: each row of each table by itself"
 #: Of networks without tables.
 CLOSED_REAL = "closed form: least squares of each node by itself"
 #: What a report says where `start` was given to no purpose.
-START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
+START_UNUSED = Remark(
+    "start= was not used: nothing is hidden or missing, so the estimate has a closed form", OptionWarning
+)
 
 
 def prepare(learning: NodeLearning, domain: Domain, weight: float) -> tuple[dict[Hashable, Any], dict[Hashable, Any]]:
@@ -87,12 +89,13 @@ class CompleteProblem:
         fitted = NetworkFitted(nodes, tuple(learning.hidden), learning.leading)
         leading = self._leading(fitted)
         newton = [node.name for node in leading if node.method]
+        stops = [Remark(f"{n.name!r} has not converged: {n.stopped}", ConvergenceWarning) for n in leading if n.stopped]
         tables = not leading or any(node.kind == TableNode.kind for node in leading)
         return Found(
             fitted,
             (CLOSED if tables else CLOSED_REAL) + (f"; Newton for {listing(newton)}" if newton else ""),
             estimate_in_words(ESTIMATES, leading),
-            notes=self.data.notes if learning.options["start"] is None else (*self.data.notes, START_UNUSED),
+            notes=(*self.data.notes, *(() if learning.options["start"] is None else (START_UNUSED,)), *stops),
             parameterisation=None if learning.options["prior"] is None else "in the probabilities of each row",
             later=self.data.lasting,
         )

@@ -6,16 +6,29 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from suffice.array_types import Floats
+from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
 from suffice.domain import Domain, declare
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator, delegated
+from suffice.fitting.estimator import SummaryEstimator, delegated, drawn
 from suffice.fitting.fit import Fit
+from suffice.fitting.sklearn_face import Offered
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import check_mappings, check_options, check_start
-from suffice.models.bayesian.structure import check_node, open_structure, read_structure
-from suffice.options import RunOptions, own_options
+from suffice.models.bayesian.structure import Parents, check_node, open_structure, read_structure
+from suffice.models.bayesian.target import (
+    check_target,
+    classes_of,
+    role_of,
+    steps_of,
+    target_fit,
+    target_partial_fit,
+    targeted,
+    targeted_score,
+    without_table,
+)
+from suffice.options import Idle, RunOptions, own_options
 from suffice.table import Table
 
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
@@ -23,6 +36,12 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.models.bayesian.size_report import SizeReport
     from suffice.models.bayesian.task import NetworkTask
+
+
+def _weighs_rows(prior: Any) -> bool:
+    """Whether a prior, or that of some node, has a weight in rows that is given beside it."""
+    some = prior.values() if isinstance(prior, Mapping) else (prior,)
+    return any(one == "bdeu" if isinstance(one, str) else isinstance(one, BayesianNetwork) for one in some)
 
 
 class BayesianNetwork(SummaryEstimator):
@@ -37,15 +56,21 @@ class BayesianNetwork(SummaryEstimator):
     Args:
         structure: edges ``(parent, child)``, text (``"a -> b <- c"``, ``"[a][b|a]"``), a dict ``{child: parents}``, a
             graph of networkx, igraph or pyAgrum, an adjacency matrix (parents in rows), another network, or the
-            path of a file that holds one; the last two also give the states that they declare.
-        states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
-            nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
-            and missing values are read as states too, since a missing value turns whole numbers into floats.
+            path of a file that holds one; the last two also give the states that they declare. With a target also
+            ``"naive-bayes"``, whose target is the parent of all other columns, or ``"gaussian-naive-bayes"``.
+        states: by node a list of states, of which one that never occurs keeps its place, ``"discrete"`` for those
+            seen, or ``"real"``. Where nothing is declared, columns of floats are real, unless they are few whole
+            numbers, and all others hold states; more than 50 different integers have to be declared.
             `partial_fit`, `unlearn` and `score` read columns as they were learned.
         nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or a kind with options such
             as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of states have tables and
             columns of numbers regressions.
         tied: groups of nodes that share one set of parameters; their families have the same states place by place.
+        target: the node that `predict` tells from the others, as a classifier or, where it is declared real, as a
+            regressor of scikit-learn; `fit` and `score` then take it as y, too.
+        objective: ``"joint"``, or ``"conditional"``: the tables of the target and its children maximise the sum of log
+            P(target | rest), as a logistic regression does; pseudo-counts of a prior are added to their counts.
+        solver: of the conditional objective: "auto" (L-BFGS), "lbfgs", "cg", "ascent", or another that is registered.
         prior: a number of pseudo-counts for every cell, ``"bdeu"``, ``"k2"``, ``"jeffreys"``, a fitted network (BDe),
             a `LinearGaussianPrior` or `NormalWishart`, or a dict of priors by node: these, an array with axes (parents,
             node), a `Table`, a DataFrame (index: parents, columns: states), or a dict or Series by state of a root.
@@ -81,6 +106,23 @@ class BayesianNetwork(SummaryEstimator):
     0.666667
     """
 
+    _idle = (
+        Idle(
+            "equivalent_sample_size",
+            lambda given: not _weighs_rows(given["prior"]),
+            "it is the weight of prior='bdeu' and of a prior network",
+        ),
+        Idle("n_init", lambda given: not given["hidden"], "EM begins at random where nodes are hidden: none is"),
+        *(
+            Idle(
+                name,
+                lambda given: given["missing"] == "raise" and not given["hidden"],
+                "it is one of EM, which neither hidden nodes nor, with missing='raise', missing values call for",
+            )
+            for name in ("acceleration", "variance_floor", "start")
+        ),
+    )
+
     #: What a reader of files changed, such as rows that were divided by their sum.
     notes_: tuple[str, ...] = ()
 
@@ -91,17 +133,20 @@ class BayesianNetwork(SummaryEstimator):
         states: Mapping[Any, Any] | None = None,
         nodes: Mapping[Any, Any] | None = None,
         tied: Any = None,
+        target: Any = None,
+        objective: str = "joint",
+        solver: str = "auto",
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
-        estimate: str | None = None,
-        unseen: str = "uniform",
+        estimate: Estimate | None = None,
+        unseen: UnseenRow = "uniform",
         fixed: Mapping[Any, Any] | None = None,
         hidden: Mapping[Any, Any] | None = None,
-        missing: str = "em",
+        missing: MissingValues = "em",
         start: Any = None,
         n_init: int = 1,
         random_state: Any = 0,
-        acceleration: str | None = None,
+        acceleration: Squarem | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
         memory_limit: int | str | None = None,
@@ -113,12 +158,13 @@ class BayesianNetwork(SummaryEstimator):
         super().__init__(**own_options(locals()))
         options = self._options
         check_mappings(options)
-        opened = open_structure(structure)
+        opened = open_structure(structure, target)
         declared = dict(opened._declared) if isinstance(opened, BayesianNetwork) else {}
         self._learning = NodeLearning(read_structure(opened, extra=states or ()), options)
         self._declared: dict[Hashable, Any] = declared | dict(states or {})
         self._variables = {name: declare(name, value) for name, value in declared.items()}
         self._variables |= check_options(options, self.nodes)
+        check_target(options, self._learning.parents)
         self._all_fixed: NetworkFitted | None = None
         self._learning.groups  # noqa: B018  Groups that are none are refused here, as is a start.
         check_start(start, self.nodes)
@@ -136,22 +182,27 @@ class BayesianNetwork(SummaryEstimator):
     # -- structure ---------------------------------------------------------------------------------------------------
 
     @property
+    def _parents(self) -> Parents:
+        """The parents of each node: a structure that is made of the columns of `fit` is known since then."""
+        return self._learning.parents if self._fit is None else self._fit.fitted.parents
+
+    @property
     def nodes(self) -> tuple[Hashable, ...]:
         """The nodes, in the order in which the structure names them."""
-        return tuple(self._learning.parents)
+        return tuple(self._parents)
 
     @property
     def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """The edges (parent, child)."""
-        return tuple((parent, child) for child, parents in self._learning.parents.items() for parent in parents)
+        return tuple((parent, child) for child, parents in self._parents.items() for parent in parents)
 
     def parents(self, node: Hashable) -> tuple[Hashable, ...]:
         """The parents of a node, in declared order."""
-        return self._learning.parents[check_node(node, self._learning.parents)]
+        return self._parents[check_node(node, self._parents)]
 
     def states(self, node: Hashable) -> tuple[Hashable, ...]:
         """The states of a node."""
-        return self.fitted_.variable(check_node(node, self._learning.parents)).states
+        return self.fitted_.variable(check_node(node, self._parents)).states
 
     def to_networkx(self) -> Any:
         """The structure as a networkx DiGraph."""
@@ -176,6 +227,16 @@ class BayesianNetwork(SummaryEstimator):
         from suffice.models.bayesian.task import NetworkTask
 
         return NetworkTask(self._options, self._learning, self._variables)
+
+    def _learn(self, data: object, y: object, **more: object) -> Self:
+        return super()._learn(data, y, **more) if self._options["target"] is None else target_fit(self, data, y, more)
+
+    partial_fit = target_partial_fit
+
+    def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
+        if self._options["target"] is None:
+            return super()._join(keep, data, y, **more)
+        return target_fit(self, data, y, more, keep)
 
     @property
     def fitted_(self) -> NetworkFitted:
@@ -215,14 +276,14 @@ class BayesianNetwork(SummaryEstimator):
         """The fitted node; after EM its standard errors are those of the observed information."""
         from suffice.models.bayesian.posterior import with_errors
 
-        return with_errors(self.fitted_.nodes[check_node(node, self._learning.parents)], self._fit, self._judgement)
+        return with_errors(self.fitted_.nodes[check_node(node, self._parents)], self._fit, self._judgement)
 
     def table(self, node: Hashable) -> Table:
         """P(node | parents) with axes (parents in declared order, node); the last axis sums to one.
 
         Of a linear-Gaussian node the coefficients, with axes (discrete parents, coefficient).
         """
-        return self.fitted_.table(check_node(node, self._learning.parents))
+        return self.fitted_.table(check_node(node, self._parents))
 
     @property
     def posterior_(self) -> dict[Hashable, Any]:
@@ -277,11 +338,15 @@ class BayesianNetwork(SummaryEstimator):
 
     # -- many rows ---------------------------------------------------------------------------------------------------
 
-    score_samples = delegated(NetworkFitted.score_samples)
-    predict_proba = delegated(NetworkFitted.predict_proba)
-    predict = delegated(NetworkFitted.predict)
+    score_samples = targeted(NetworkFitted.score_samples, asks=False)
+    predict_proba = Offered(targeted(NetworkFitted.predict_proba), without_table)
+    predict = targeted(NetworkFitted.predict)
+    score = targeted_score
+    classes_ = property(classes_of)
+    _role = role_of
+    n_iter_ = property(steps_of)
     query_rows = delegated(NetworkFitted.query_rows)
-    sample = delegated(NetworkFitted.sample)
+    sample = drawn(NetworkFitted.sample)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
@@ -294,7 +359,7 @@ class BayesianNetwork(SummaryEstimator):
     def to_dict(self) -> dict[str, Any]:
         """Options, tables, statistics and report as plain data."""
         plain, options = super().to_dict(), self._options
-        plain["options"]["structure"] = {node: list(parents) for node, parents in self._learning.parents.items()}
+        plain["options"]["structure"] = {node: list(parents) for node, parents in self._parents.items()}
         plain["options"]["states"] = self._declared or None
         if self._fit is not None:
             from suffice.models.bayesian.label_indexed import as_tables

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.choices import QueryEngine, Registered, choices
 from suffice.domain import Domain, Variable
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from suffice.statistics import Summary
 
 
-ENGINES = ("exact", "sampling")
+ENGINES = choices(QueryEngine)
 
 
 @record(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class NetworkFitted:
         variables: Names,
         given: Mapping[Any, Any] | None = None,
         *,
-        engine: str = "exact",
+        engine: QueryEngine | Registered = "exact",
         n: int = 10_000,
         random_state: Any = None,
     ) -> Any:
@@ -230,7 +231,9 @@ class NetworkFitted:
     def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
         """P(target | the other columns) of each row (n, card), states in the order of `states(target)`."""
         if self.inference.domain[target].kind != "discrete":
-            raise OptionError(f"{target!r} is real and has no table of probabilities; predict gives its mean.")
+            raise OptionError(
+                f"{target!r} is real and has no table of probabilities. Call predict, which gives its mean."
+            )
         return self._predicted(data, target, columns, threads)
 
     def _predicted(self, rows: Any, target: Hashable, columns: Any, threads: int | None) -> Floats:
@@ -261,7 +264,9 @@ class NetworkFitted:
         names = infer.domain.names_of(variables)
         real = [name for name in names if infer.domain[name].kind != "discrete"]
         if real:
-            raise OptionError(f"{listing(real)} is real and has no table of probabilities; predict gives its mean.")
+            raise OptionError(
+                f"{listing(real)} is real and has no table of probabilities. Call predict, which gives its mean."
+            )
 
         def work(codes: Columns, n: int) -> RowDistributions:
             distributions: RowDistributions = infer.distributions_of_rows(codes, n, names, threads=threads)
@@ -275,6 +280,9 @@ class NetworkFitted:
         self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
     ) -> dict[Hashable, NDArray[Any]]:
         """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
+
+        A model that was fitted to a frame of pandas, polars or pyarrow gives such a frame, any other, and one that was
+        read from a file, a dict of arrays.
 
         `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
         by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.

@@ -46,6 +46,21 @@ class NodeLearning:
 
         return hidden_variables(self.options["hidden"])
 
+    # -- the target --------------------------------------------------------------------------------------------------
+
+    @property
+    def for_target(self) -> bool:
+        """Whether the tables around the target are learned for it."""
+        return bool(self.options["objective"] == "conditional")
+
+    def around_target(self) -> Statistic:
+        """The distinct rows of the target and all nodes that share a table with it."""
+        from suffice.models.bayesian.blanket import blanket_families
+        from suffice.statistics import Patterns
+
+        families = [(*self.parents[node], node) for node in blanket_families(self.parents, self.options["target"])]
+        return Patterns(tuple(dict.fromkeys(name for family in families for name in family)))
+
     # -- tied and fixed nodes ----------------------------------------------------------------------------------------
 
     @cached_property

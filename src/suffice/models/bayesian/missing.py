@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.checks import share
 from suffice.domain import Domain
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, meant
 
 Column = NDArray[Any]
 
@@ -23,7 +23,8 @@ def missing_rates(missing: object, domain: Domain) -> dict[Hashable, float]:
     unknown = [name for name in by_node if name not in domain]
     if unknown:
         raise OptionError(
-            f"missing= names {listing(unknown)}, which is no node; the nodes are {listing(domain.names)}."
+            f"missing= names {listing(unknown)}, which is no node.{meant(unknown[0], domain.names)} The nodes are: "
+            f"{listing(domain.names)}."
         )
     for name, rate in by_node.items():
         share(rate, f"The share of missing cells of {name!r}")

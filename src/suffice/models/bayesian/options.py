@@ -6,10 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from suffice.checks import choice, whole_number
+from suffice.choices import Estimate, MissingValues, UnseenRow, choices
 from suffice.domain import Variable, declare_all
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, meant
 from suffice.fitting.estimator import Estimator
 from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.structure import is_form
 
 #: Options that are dicts by node, with an example of one.
 BY_NODE = {
@@ -18,7 +20,11 @@ BY_NODE = {
     "fixed": "fixed={'sky': [0.7, 0.3]}",
     "hidden": "hidden={'class': 3}",
 }
-CHOICES = {"unseen": ("uniform", "nan", "raise"), "missing": ("em", "raise"), "estimate": (None, "mean", "map")}
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "unseen": choices(UnseenRow),
+    "missing": choices(MissingValues),
+    "estimate": (None, *choices(Estimate)),
+}
 
 
 def check_mappings(options: Mapping[str, Any]) -> None:
@@ -35,13 +41,14 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
     for option in (*BY_NODE, "prior"):
         by_node = options[option] if isinstance(options[option], Mapping) else {}
         unknown = [name for name in by_node if name not in known]
-        if unknown:
+        if unknown and not is_form(options["structure"]):
             hint = " A prior that has a name is given without a dict: prior='bdeu'." if option == "prior" else ""
             raise OptionError(
-                f"{option}= names {listing(unknown)}, which is no node; the nodes are {listing(nodes)}.{hint}"
+                f"{option}= names {listing(unknown)}, which is no node.{meant(unknown[0], nodes)} The nodes are: "
+                f"{listing(nodes)}.{hint}"
             )
-    for option, choices in CHOICES.items():
-        choice(options[option], option, choices)
+    for option, allowed in CHOICES.items():
+        choice(options[option], option, allowed)
     kinds: dict[Hashable, Any] = {}
     if options["nodes"]:
         from suffice.models.bayesian.nodes.kinds import read_kind
@@ -79,5 +86,6 @@ def check_start(start: Any, nodes: Sequence[Hashable]) -> Mapping[Hashable, Any]
         raise OptionError(f"start is {start!r}; expected a dict of parameters by node, or a fitted network.")
     unknown = [name for name in start if name not in nodes]
     if unknown:
-        raise OptionError(f"start= names {listing(unknown)}, which is no node; the nodes are {listing(nodes)}.")
+        near = meant(unknown[0], nodes)
+        raise OptionError(f"start= names {listing(unknown)}, which is no node.{near} The nodes are: {listing(nodes)}.")
     return start

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,11 +11,12 @@ from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import (
     EstimateError,
+    LeftOutWarning,
     MissingColumnError,
     MissingValueError,
     SizeError,
-    SufficeWarning,
     listing,
+    warn,
 )
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
@@ -107,11 +107,10 @@ class ByNode(dict[Hashable, Any]):
             except SizeError as error:
                 results.refused[node.name] = error
         if results.refused:
-            warnings.warn(
+            warn(
                 f"There is no room for the {what} of {listing(results.refused)}: left out. Read by name, each raises "
                 "an error that gives its size.",
-                SufficeWarning,
-                stacklevel=3,
+                LeftOutWarning,
             )
         return results
 

@@ -188,7 +188,10 @@ def _checked(alpha: Floats, of: str) -> Floats:
     if wrong.any():
         value = float(np.asarray(alpha)[wrong].ravel()[0])
         if not value > 0:
-            raise OptionError(f"The prior of {of} holds {value!r}, which is not positive; expected numbers above 0.")
+            raise OptionError(
+                f"The prior of {of} holds {value!r}, which is not positive; expected numbers above 0. Leave prior= "
+                f"out for none."
+            )
         raise OptionError(
             f"The prior of {of} holds {value!r}; expected pseudo-counts from {SMALLEST_NORMAL:.3g} to {MOST_COUNTS:g}, "
             "whose sums are numbers of float64."

@@ -14,9 +14,10 @@ from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.memory import default_limit, in_words
 from suffice.engines.rows import distinct_rows
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, unknown_variable
 from suffice.fitting.fit import Fit
 from suffice.fitting.summaries import resolved_domain
+from suffice.models.bayesian.all_fixed import without_unseen
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.nodes.contract import NodeKind
@@ -95,7 +96,7 @@ class SizeReport:
         for node in self.nodes:
             if node.name == name:
                 return node
-        raise OptionError(f"There is no node {name!r}; the nodes are {listing([node.name for node in self.nodes])}.")
+        raise unknown_variable(name, [node.name for node in self.nodes])
 
     def __str__(self) -> str:
         rows = [("node", "kind", "parents", "configurations", "observed", "cells", "bytes")]
@@ -168,6 +169,7 @@ def _size(domain: Domain, parents: Sequence[Hashable], name: Hashable) -> tuple[
 def _known_domain(learning: NodeLearning, known: Mapping[Hashable, Variable], fitted: NetworkFitted | None) -> Domain:
     if fitted is not None:
         return fitted.domain
+    known = without_unseen(known)
     unknown = [name for name in learning.parents if name not in known]
     if unknown:
         raise OptionError(f"The states of {listing(unknown)} are not known. Give data, declare states=, or fit first.")

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import MissingColumnError, OptionError, listing
+from suffice.errors import OptionError, listing, unknown_variable
 from suffice.fitting import outlets
 from suffice.graphs.directed import check_acyclic, parents_of
+from suffice.graphs.nodes import refuse_table
 from suffice.graphs.notation import WrittenGraph, is_written, parse_graph
 
 Parents = dict[Hashable, tuple[Hashable, ...]]
@@ -23,10 +24,26 @@ EXPECTED = (
 )
 
 
-def open_structure(structure: Any) -> Any:
-    """The structure, the graph that a text writes, or the model in the file that it names."""
+#: Structures that are made of the columns of `fit`: the target is the parent of all of them, and they of none.
+FORMS = ("naive-bayes", "gaussian-naive-bayes")
+
+
+def is_form(structure: object) -> bool:
+    """Whether a structure is made of the columns of `fit`."""
+    return isinstance(structure, str) and structure in FORMS
+
+
+def open_structure(structure: Any, target: Hashable = None) -> Any:
+    """The structure, the graph that a text writes, or the model in the file that it names.
+
+    Of a structure that is made of the columns of `fit`, the target.
+    """
     if not isinstance(structure, str | os.PathLike):
         return structure
+    if is_form(structure):
+        if target is None:
+            raise OptionError(f"structure={structure!r} needs target=, the node that is the parent of all others.")
+        return {target: ()}
     path = os.fspath(structure)
     if not os.path.exists(path):
         if is_written(path):
@@ -38,7 +55,7 @@ def open_structure(structure: Any) -> Any:
 def check_node(node: Hashable, nodes: Collection[Hashable]) -> Hashable:
     """The node, if the structure has it."""
     if node not in nodes:
-        raise MissingColumnError(f"There is no node {node!r}; the nodes are {listing(nodes)}.")
+        raise unknown_variable(node, tuple(nodes))
     return node
 
 
@@ -70,6 +87,7 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
     elif isinstance(structure, bytes) or not isinstance(structure, Iterable):
         raise OptionError(f"The structure is {structure!r}; {EXPECTED}.")
     else:
+        refuse_table(structure, EXPECTED)
         parents = parents_of([_hashable(tuple(edge) if isinstance(edge, list) else edge) for edge in structure])
     for node in extra:
         parents.setdefault(node, ())
@@ -126,7 +144,7 @@ def _from_text(graph: WrittenGraph) -> Parents:
     if graph.cliques:
         raise OptionError(
             f"The structure has the line {' -- '.join(graph.cliques[0])}; a Bayesian network has arrows, 'a -> b'. "
-            "Lines make a MarkovNetwork."
+            "Write arrows, or use a MarkovNetwork."
         )
     parents: Parents = dict.fromkeys(graph.alone, ())
     return parents | parents_of(graph.arrows)

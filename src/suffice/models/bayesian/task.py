@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from suffice.domain import Domain, Variable
-from suffice.errors import OptionError, listing
+from suffice.errors import MissingValueError, OptionError, listing, without_states
 from suffice.fitting.contract import Inputs, Problem, Purpose
 from suffice.fitting.summaries import SummaryData, SummaryTask, read_columns, rows_bar
 from suffice.models.bayesian.complete import CompleteProblem
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import MOST_SQUARES, NodeLearning, check_range, refuse_huge
+from suffice.models.bayesian.target import check_labels
 from suffice.models.em.held_rows import HeldData, HeldRows, hold_rows, refuse_unkept, score_rows
 from suffice.models.em.rows import batch_of, has_missing, read_rows
 from suffice.models.evidence import known_columns
@@ -58,7 +59,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
 
         Else their distinct rows by another pass; rows that are not in memory stay where they are.
         """
-        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose), self.declaring)
         unread = [name for name in self.learning.hidden if name in source.columns]
         if unread:
             notes = (*notes, f"{listing(unread)} is hidden: the column of that name is not read")
@@ -122,6 +123,9 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         if purpose == "compare" and known is not None:
             return {v.name: replace(v, origin="declared") for v in known_columns(known.observed_domain, columns)}
         required = required_columns(self.learning, self.variables)
+        target = self.options["target"]
+        if target is not None and required.get(target) is None:
+            required = {**required, target: Variable(target, "discrete")}
         if purpose == "fit" or known is None:
             return required
         return {n: Variable(n, known.variable(n).kind) if v is None else v for n, v in required.items()}
@@ -133,7 +137,10 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         """
         if self.by_rows or len(domain) < len(self.learning.parents):
             return (Patterns(domain.names),)
-        return self.learning.statistics(domain)
+        asked = self.learning.statistics(domain)
+        if purpose == "compare" or not self.learning.for_target:
+            return asked
+        return (*asked, self.learning.around_target())
 
     def check(self, summary: Summary, known: NetworkFitted | None, purpose: Purpose) -> Summary:
         """The summary of rows to be compared, laid out as the nodes are.
@@ -153,7 +160,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         domain = summary.domain.merge(Domain(self.learning.hidden.values()))
         for variable in domain.variables if 0 in domain.cards else ():
             if variable.kind == "discrete" and variable.card == 0:
-                raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
+                raise without_states(variable.name, summary.rows)
         if isinstance(data, HeldData) and data.held is not None:
             refuse_huge(name for name, square in data.held.squares.items() if not square < MOST_SQUARES)
             if not self.learning.hidden and data.held.show(self.learning.parents):
@@ -161,6 +168,18 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         else:
             refuse_unkept(summary)
         check_range(summary)
+        if self.options["target"] is not None and domain[self.options["target"]].kind == "discrete":
+            check_labels(domain[self.options["target"]])
+        if self.learning.for_target:
+            from suffice.models.bayesian.conditional import ConditionalProblem, check_conditional
+
+            check_conditional(self.learning, domain)
+            if has_missing(summary):
+                raise MissingValueError(
+                    "The rows have missing values, and objective='conditional' needs complete ones. Leave those rows "
+                    "out or fill them, or use objective='joint', which learns from them by EM."
+                )
+            return ConditionalProblem(self.learning, data, summary, domain)
         if has_missing(summary):
             # EM and its engines load when values are missing.
             from suffice.models.bayesian.em.problem import NetworkEMProblem

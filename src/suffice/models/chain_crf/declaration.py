@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.choices import ChainExpectations, FieldSolver, Registered
 from suffice.errors import OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.chain_crf.decoding import ChainDecoder
@@ -16,8 +17,9 @@ from suffice.models.chain_crf.tables import LabelRows, TokenForm, TokenTable
 from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
+from suffice.models.conditional_field.learning import STOCHASTIC, idle_unless
 from suffice.models.conditional_field.tables import in_the_kind_of
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 
 
 class ChainCRF(ConditionalField):
@@ -69,11 +71,21 @@ class ChainCRF(ConditionalField):
     [['D', 'N']]
     """
 
+    fitted_: ChainCRFFitted
+
+    _idle = (
+        *idle_unless(lambda given: given["solver"] in STOCHASTIC),
+        Idle("n_samples", lambda given: given["expectations"] != "sampled", "expectations= are not sampled"),
+        Idle(
+            "n_sweeps", lambda given: given["expectations"] != "gibbs", "expectations= are not those of Gibbs sampling"
+        ),
+    )
+
     def __init__(
         self,
         prior: Any = None,
         *,
-        solver: str = "auto",
+        solver: FieldSolver | Registered = "auto",
         all_possible_states: bool | None = None,
         all_possible_transitions: bool | None = None,
         boundaries: bool = False,
@@ -90,7 +102,7 @@ class ChainCRF(ConditionalField):
         batch_size: int = 1,
         average: bool = False,
         shuffle: bool = True,
-        expectations: str = "exact",
+        expectations: ChainExpectations = "exact",
         n_samples: int = 10,
         n_sweeps: int = 5,
         patience: int = 5,
@@ -144,7 +156,9 @@ class ChainCRF(ConditionalField):
         form = TokenForm(group, order, columns, features)
         if not form.reads(X):
             if self._options["memory_limit"] is not None:
-                raise OptionError("memory_limit is for tables of tokens; sequences in lists are in memory already.")
+                raise OptionError(
+                    "memory_limit is for tables of tokens; sequences in lists are in memory already. Leave it out."
+                )
             return super().fit(X, y, sample_weight, validation=validation)
         more = {"y": y, "sample_weight": sample_weight, "validation": validation, "form": form}
         return self._fitted_to(Inputs(X, more))
@@ -160,12 +174,12 @@ class ChainCRF(ConditionalField):
     def state_weights_(self) -> Floats:
         """Weights (feature, label); 0 for pairs that have none."""
         state = self.fitted_
-        return state.structure.packing.dense(state.structure.states(state.weights))
+        return np.asarray(state.structure.packing.dense(state.structure.states(state.weights)))
 
     @property
     def transition_weights_(self) -> Floats:
         """Weights (label, label), from rows to columns; 0 for pairs that have none, -inf for impossible ones."""
-        return self.fitted_.structure.transitions(self.fitted_.weights)
+        return np.asarray(self.fitted_.structure.transitions(self.fitted_.weights))
 
     @property
     def start_weights_(self) -> Floats:
@@ -180,7 +194,7 @@ class ChainCRF(ConditionalField):
     @property
     def conditioned_transition_weights_(self) -> Floats:
         """Weights (feature, label, label) of the features in `conditioned_transitions`."""
-        return self.fitted_.structure.conditioned_weights(self.fitted_.weights)
+        return np.asarray(self.fitted_.structure.conditioned_weights(self.fitted_.weights))
 
     def top_features(self, n: int = 20, *, label: Hashable = None, lowest: bool = False) -> list[StateWeight]:
         """The n largest (or lowest) state weights, of one label or of all: a table of feature, label and weight."""

@@ -171,7 +171,10 @@ def _conditioned(wanted: Any, space: FeatureSpace, columns: Mask) -> Ints:
     places = {label: column for column, label in enumerate(space.labels)}
     missing = [name for name in wanted if name not in places]
     if missing:
-        raise OptionError(f"conditioned_transitions names {listing(missing)}, which no step of the data has.")
+        raise OptionError(
+            f"conditioned_transitions names {listing(missing)}, which no step of the data has. Name features of "
+            f"the data."
+        )
     return np.array([places[name] for name in wanted], np.int64)
 
 

@@ -182,7 +182,7 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainData, Chain
 
     def marks(self, data: ChainData) -> Iterable[Any]:
         """What tells labelled sequences from others."""
-        return data.held.sum(None, digest)
+        return list(data.held.sum(None, digest))
 
     # -- the problem -------------------------------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ class ConditionalField(Estimator):
         return self._fitted_to(Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation}))
 
     def _fitted_to(self, given: Inputs) -> Self:
+        self._refuse_idle(validation=given["validation"])
         earlier = self._fit if self._options["warm_start"] else None
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
 
@@ -146,8 +147,9 @@ class ConditionalField(Estimator):
         shares, labels = self.label_shares_, self.labels_
         given = [] if shares is None else [VariableDistribution("labels given", labels, tuple(shares.tolist()))]
         note = "" if self._options["prior"] is None else _ONLY_MAP
+        drawn: Portrait = self.fitted_.portrait()
         return replace(
-            self.fitted_.portrait(),
+            drawn,
             variables=lambda: given,
             matched=self.matched_statistics,
             estimates=lambda level, node: Estimates(note=note),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from suffice.errors import DataError
+from suffice.errors import DataError, require
 from suffice.models.conditional_field.labels import label_key
 
 #: What the label of a token inside of a chunk begins with.
@@ -66,9 +66,11 @@ class Evaluation:
             ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def to_frame(self) -> Any:
         """The rates as a pandas DataFrame: labels, then chunks."""
-        import pandas as pd
+        pd = require("pandas", extra="all", purpose="to_frame")
 
         rows = [("label", name, *rates) for name, rates in self.labels.items()]
         rows += [("chunk", name, *rates) for name, rates in (self.spans or {}).items()]

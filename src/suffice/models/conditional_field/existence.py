@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.errors import Remark, SeparationWarning
 from suffice.fitting.report import Certificate
 from suffice.models.conditional_field.curvature import ends_nearby
 from suffice.models.conditional_field.objective import FieldObjective
@@ -42,7 +43,9 @@ ROUNDS, MOST_WEIGHTS = 500, 100
 FEASIBLE, NO_RISE = 1e-10, 1e-9
 #: Most weights for which the curvature is asked: two evaluations for each.
 MOST_CURVED = 200
-NO_MAXIMUM = "no maximum: the labels are separated, and weights run to infinity; give a prior"
+NO_MAXIMUM = Remark(
+    "no maximum: the labels are separated, and weights run to infinity; give a prior", SeparationWarning
+)
 
 
 def separation(extremes: Extremes, direction: Floats) -> LabelSeparation:

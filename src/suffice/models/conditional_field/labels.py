@@ -52,7 +52,7 @@ def check_labels(given: Any) -> tuple[Any, ...]:
     """Declared labels, each once."""
     labels = tuple(_plain(given))
     if len(label_codes(labels)) < len(labels) or not labels:
-        raise DataError(f"The labels {listing(labels)} are empty or name one twice.")
+        raise DataError(f"The labels {listing(labels)} are empty or name one twice; expected each label once.")
     return labels
 
 
@@ -98,7 +98,7 @@ def label_key(label: Hashable) -> Any:
     try:
         hash(label)
     except TypeError:
-        raise DataError(f"The label {label!r} cannot be a label: it is not hashable.") from None
+        raise DataError(f"The label {label!r} cannot be a label: it is not hashable. Use a text or a number.") from None
     return (isinstance(label, bool | np.bool_), label)
 
 

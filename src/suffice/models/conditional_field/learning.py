@@ -19,10 +19,13 @@ from suffice.errors import EstimateError, OptionError
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.conditional_field.curvature import CurvatureProducts, information
 from suffice.models.conditional_field.objective import FieldObjective, relative_gap
+from suffice.options import Idle
 from suffice.solvers import registry
 from suffice.solvers.registry import Objective, named
 
 STOCHASTIC = ("sgd", "adam", "perceptron")
+#: Options of updates.
+_OF_UPDATES = ("step_size", "decay", "batch_size", "average", "shuffle", "expectations", "n_samples", "n_sweeps")
 #: What takes the place of a solver where slopes are measured by Gibbs sampling.
 ASCENT = "stochastic ascent"
 #: Most weights for which a matrix of second derivatives is made.
@@ -179,4 +182,19 @@ class Best:
         number = self.state.iteration
         state = replace(self.state, parameters=self.weights, objective=outcome.history[number])
         reason = "early stopping" if self.ended or outcome.converged else outcome.stop_reason
-        return Outcome(state, False, reason, outcome.history[: number + 1])
+        warning = "" if reason == "early stopping" else outcome.warning
+        return Outcome(state, False, reason, outcome.history[: number + 1], warning)
+
+
+def idle_unless(updates: Callable[[Mapping[str, Any]], bool]) -> tuple[Idle, ...]:
+    """Options that have no effect unless weights are updated by some examples at a time, or some are watched."""
+    unused = "it is one of stochastic updates, and this solver takes all examples together (partial_fit makes updates)"
+    return (
+        *(Idle(name, lambda given: not updates(given), unused) for name in _OF_UPDATES),
+        Idle("decay", lambda given: _says_all_steps(given["step_size"]), "step_size= says every step itself"),
+        Idle("patience", lambda given: given["validation"] is None, "there are no examples to watch, validation="),
+    )
+
+
+def _says_all_steps(step_size: object) -> bool:
+    return callable(step_size) or isinstance(step_size, list | tuple)

@@ -9,7 +9,6 @@ with ``w_n / u``: u is the mean weight in a fit, so that the mean over minibatch
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +19,8 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
 from suffice.checks import choice, positive, whole_number
-from suffice.errors import ConvergenceWarning, OptionError
+from suffice.choices import ChainExpectations, choices
+from suffice.errors import OptionError
 from suffice.families.base import generator
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.conditional_field.labels import LARGEST
@@ -54,7 +54,7 @@ class StochasticPlan:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        choice(self.expectations, "expectations", ("exact", "sampled", "gibbs"))
+        choice(self.expectations, "expectations", choices(ChainExpectations))
         for name, value in (("batch_size", self.batch), ("n_samples", self.samples), ("n_sweeps", self.sweeps)):
             whole_number(value, name)
         _schedule(self.step, self.decay)
@@ -109,21 +109,18 @@ class Epochs(ABC):
 
         memory = self.memory_at(start, 0)
         value, distance = gap(start)
-        with warnings.catch_warnings():
-            # A number of epochs is a plan here, not a limit that was hit.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            outcome = iterate(step, State(start.copy(), value, distance, memory=memory), control, problem=problem)
+        outcome = iterate(step, State(start.copy(), value, distance, memory=memory), control, problem=problem)
+        outcome = replace(outcome, warning="")  # A number of epochs is a plan here, not a limit that was hit.
         if not ended:
             return outcome
         before = min(value, gap(np.zeros_like(start))[0]) if start.any() else value
         if self.plan.method != "perceptron" and ended[0].objective < before - abs(before):
-            warnings.warn(
+            runaway = (
                 f"Stochastic ascent runs away: the objective is {ended[0].objective:.6g} after {ended[0].iteration} "
                 f"passes and was {before:.6g} before the first. Its steps are too long; lower step_size, or raise "
-                "decay.",
-                ConvergenceWarning,
-                stacklevel=2,
+                "decay."
             )
+            outcome = replace(outcome, warning=runaway)
         return replace(outcome, state=ended[0])
 
     def memory_at(self, start: Floats, updates: int, walk: Mapping[str, Floats] | None = None) -> dict[str, Any]:

@@ -23,7 +23,9 @@ def reads_table(X: object, columns: Mapping[str, Any], needed: Sequence[str]) ->
         )
     named = [f"{name}=" for name, value in columns.items() if value is not None]
     if named and not table:
-        raise OptionError(f"{listing(named)} name columns of a table; X is a {type(X).__name__}.")
+        raise OptionError(
+            f"{listing(named)} name columns of a table; X is a {type(X).__name__}. Leave it out, or give a table."
+        )
     return table
 
 

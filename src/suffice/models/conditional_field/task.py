@@ -220,7 +220,7 @@ class FieldTask(ABC, Generic[Field, E, D, S]):
     def watch(self, validation: tuple[Any, Any] | list[Any], structure: S) -> Watch:
         """The mean log-likelihood of a validation set, or what takes its place, as a function of the weights."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise OptionError(f"validation is a pair (X, y) of {self.words[0]}s and their labels.")
+            raise OptionError(f"validation is no pair; expected (X, y), {self.words[0]}s and their labels.")
         try:
             examples, codes = self.compared(validation[0], validation[1], structure)
         except DataError as error:

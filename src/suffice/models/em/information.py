@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.fitting.report import Curvature
@@ -18,8 +17,13 @@ from suffice.models.em.identifiability import Spectrum, curvature, spectrum
 
 #: Step of the central differences, in coordinates that vary by about one.
 STEP = 1e-4
-#: An eigenvalue of the information, scaled to a unit diagonal, below which the rows do not determine a direction.
-FLAT = 1e-7
+#: The largest change by one more step of EM from where curvatures say something about the point that it goes to.
+STOPPED = 1e-4
+#: Where EM has not come so far, or where it would take longer than EM itself.
+NOT_COMPUTED = (
+    "whether the rows determine all parameters was not computed: that takes two E-steps for each of them, from where "
+    "EM has converged"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +62,3 @@ def score_differences(score: Callable[[Floats], Floats], size: int) -> Floats:
         delta[number] = STEP
         information[:, number] = (score(-delta) - score(delta)) / (2 * STEP)
     return (information + information.T) / 2
-
-
-def inverse_information(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The covariance, and which coordinates have none because some direction of theirs is flat or not a maximum."""
-    scale = np.sqrt(np.maximum(np.diag(information), 0.0))
-    scale = np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
-    good = values > FLAT
-    covariance = (vectors[:, good] / values[good]) @ vectors[:, good].T / np.outer(scale, scale)
-    return covariance, (np.abs(vectors[:, ~good]) > 1e-4).any(axis=1)

@@ -159,4 +159,4 @@ def _plain(done: Outcome) -> dict[str, Any]:
 
 
 def _outcome(plain: dict[str, Any]) -> Outcome:
-    return Outcome(State(**plain["state"]), plain["converged"], plain["stop_reason"], tuple(plain["history"]))
+    return Outcome(**{**plain, "state": State(**plain["state"]), "history": tuple(plain["history"])})

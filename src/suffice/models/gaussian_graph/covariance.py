@@ -107,6 +107,6 @@ def _order_of(covariance: Any, columns: Any, nodes: Sequence[Hashable], named: b
         lacks = f"; {listing(missing)} are missing" if missing else ""
         raise DataError(
             f"The covariance has {shape[0]} columns and there are the names {listing(names)}; the graph has "
-            f"{len(nodes)} nodes{lacks}."
+            f"{len(nodes)} nodes{lacks}. Give one row and one column for each node."
         )
     return [names.index(node) for node in nodes]

@@ -9,18 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.attributes import Read
 from suffice.checks import choice
+from suffice.choices import GaussianSolver, GraphFrame, Registered, choices
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GaussianGraphTask
-from suffice.options import RunOptions
+from suffice.options import Idle, RunOptions
 from suffice.solvers.registry import check_solver
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
+    from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
 
 
 class GaussianGraph(SummaryEstimator):
@@ -51,6 +54,16 @@ class GaussianGraph(SummaryEstimator):
     (0.0, 0.5)
     """
 
+    fitted_: GaussianGraphFitted
+
+    _idle = (
+        Idle(
+            "start",
+            lambda given: given["solver"] in ("closed-form", "regression"),
+            "closed forms and regressions begin nowhere",
+        ),
+    )
+
     def __init__(
         self,
         structure: Any,
@@ -58,7 +71,7 @@ class GaussianGraph(SummaryEstimator):
         *,
         mean: object = "free",
         prior: object = None,
-        solver: str = "auto",
+        solver: GaussianSolver | Registered = "auto",
         start: ArrayLike | None = None,
         max_iter: int = 1_000,
         tolerance: float = 1e-10,
@@ -107,10 +120,10 @@ class GaussianGraph(SummaryEstimator):
         """The precision K (p, p): exactly 0 where there is no edge."""
         return np.asarray(self.fitted_.precision)
 
-    covariance_ = delegated_property(GaussianGraphFitted.covariance)
-    correlations_ = delegated_property(GaussianGraphFitted.correlations)
-    partial_correlations_ = delegated_property(GaussianGraphFitted.partial_correlations)
-    joint_ = delegated_property(GaussianGraphFitted.joint)
+    covariance_: Read[Floats] = delegated_property(GaussianGraphFitted.covariance)
+    correlations_: Read[Floats] = delegated_property(GaussianGraphFitted.correlations)
+    partial_correlations_: Read[Floats] = delegated_property(GaussianGraphFitted.partial_correlations)
+    joint_: Read[JointGaussian] = delegated_property(GaussianGraphFitted.joint)
     information_form = delegated(GaussianGraphFitted.information_form)
 
     # -- fitting -----------------------------------------------------------------------------------------------------
@@ -183,11 +196,11 @@ class GaussianGraph(SummaryEstimator):
     marginal = delegated(GaussianGraphFitted.marginal)
     score_samples = delegated(GaussianGraphFitted.score_samples)
     predict = delegated(GaussianGraphFitted.predict)
-    sample = delegated(GaussianGraphFitted.sample)
+    sample = drawn(GaussianGraphFitted.sample)
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
-    information_ = delegated_property(GaussianGraphFitted.information)
+    information_: Read[Floats] = delegated_property(GaussianGraphFitted.information)
 
     @property
     def standard_errors_(self) -> Floats:
@@ -232,9 +245,9 @@ class GaussianGraph(SummaryEstimator):
             graph.add_edge(*edge, **shown)
         return graph
 
-    def to_frame(self, what: str = "precision") -> Any:
+    def to_frame(self, what: GraphFrame = "precision") -> Any:
         """A pandas DataFrame of a matrix of the fit: "precision", "covariance" or "partial_correlations"."""
-        choice(what, "what", ("precision", "covariance", "correlations", "partial_correlations", "standard_errors"))
+        choice(what, "what", choices(GraphFrame))
         pd = require("pandas", extra="all", purpose="GaussianGraph.to_frame")
         index = pd.Index(list(self.nodes), tupleize_cols=False)
         return pd.DataFrame(getattr(self, f"{what}_"), index=index, columns=index)

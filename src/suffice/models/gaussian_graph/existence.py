@@ -69,7 +69,7 @@ def decide(R: Floats, structure: GraphStructure) -> Verdict:
 
 def _along_the_path(R: Floats, structure: GraphStructure) -> Verdict:
     K: Floats = np.eye(len(R))
-    control = Control(max_iter=60, tolerance=1e-3)
+    control = Control(max_iter=60, tolerance=1e-6)
     for more in PATH:
         try:
             outcome = by_newton(R + more * np.eye(len(R)), K, structure.pairs, control)

@@ -15,9 +15,10 @@ from suffice.array_types import Floats
 from suffice.checks import read_only, whole_number
 from suffice.domain import Domain, Variable
 from suffice.engines.gaussian import GaussianJoint
-from suffice.errors import FileFormatError, OptionError, SizeError
+from suffice.errors import FileFormatError, SizeError, unknown_variable
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
 from suffice.models.bayesian.queries.tables import coded_columns
+from suffice.models.evidence import read_evidence
 from suffice.models.gaussian_graph.certificate import log_likelihood
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import entry_information
@@ -84,7 +85,7 @@ class GaussianGraphFitted:
         units = np.sqrt(np.diag(self.precision))
         partial = -self.precision / np.outer(units, units) + 0.0
         np.fill_diagonal(partial, 1.0)
-        return partial
+        return np.asarray(partial)
 
     @property
     def domain(self) -> Domain:
@@ -137,7 +138,7 @@ class GaussianGraphFitted:
         names = self.domain.names_of(variables)
         if not given:
             return self.joint.marginal(names)
-        values = {name: float(value) for name, value in given.items()}
+        values = read_evidence(self.domain, given).values
         return JointGaussian(with_points(self.joint.condition(values).distribution, names, values))
 
     def marginal(self, variables: object) -> JointGaussian:
@@ -169,16 +170,14 @@ class GaussianGraphFitted:
         """The mean of a node given the other columns of each row (n,); what a row lacks is integrated out."""
         others = Domain(variable for variable in self.domain.variables if variable.name != target)
         if len(others) == len(self.nodes):
-            raise OptionError(f"There is no node {target!r} to predict.")
+            raise unknown_variable(target, self.nodes)
         index, parts = self.nodes.index(target), [np.empty(0)]
         for coded, n in coded_columns(data, others, columns, self.domain):
-            rows, means = np.full((n, len(self.nodes)), np.nan), np.empty(n)
+            rows = np.full((n, len(self.nodes)), np.nan)
             for column, name in enumerate(self.nodes):
                 if name in coded:
                     rows[:, column] = coded[name]
-            for pattern in self.joint.distribution.patterns(rows):
-                means[pattern.rows] = pattern.filled[:, index]
-            parts.append(means)
+            parts.append(self.joint.distribution.conditional_means(rows)[0][:, index])
         return np.concatenate(parts)
 
     def portrait(self) -> Portrait:

@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import ConvergenceWarning, EstimateError, OptionError, listing, warn
+from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.gaussian_graph.certificate import in_units, measure, ridge_in_units, units_of
 from suffice.models.gaussian_graph.existence import VANISHING, Verdict, decide, is_definite, judge, running
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import (
-    DENSE,
     EntryObjective,
     Ridge,
     by_newton,
     by_regressions,
     by_scaling,
     closed_form,
+    regressions_pay,
 )
 from suffice.solvers.registry import named, registered
 
@@ -97,33 +97,39 @@ def _held_to_account(outcome: Outcome, precision: Floats, selection: Selection) 
 
 def _stalled(outcome: Outcome, why: str) -> Outcome:
     """The outcome of a solver that is wrong to say that it has converged."""
-    warn(f"The fit has not converged: {why}.", ConvergenceWarning)
-    return replace(outcome, converged=False, stop_reason="stalled")
+    return replace(outcome, converged=False, stop_reason="stalled", warning=f"The fit has not converged: {why}.")
 
 
 def _solve(
     selection: Selection, R: Floats, units: Floats, verdict: Verdict, solver: str
 ) -> tuple[Floats, str, Outcome | None]:
     """In units in which every column has variance 1."""
-    structure, control = selection.structure, selection.control
+    structure = selection.structure
     chosen, reason = _choose(selection, verdict.completion is R, solver)
-    start = np.eye(len(R)) if selection.start is None else selection.start * units[:, None] * units
+    start = None if selection.start is None else selection.start * units[:, None] * units
     if chosen == "closed-form":
         return closed_form(R, structure.tree), f"closed form{reason}", None
     if chosen == "regression":
         outcome, method = _by_regressions(R, start, selection, verdict)
     elif chosen == "ipf":
-        outcome, method = _by_scaling(R, start, selection)
+        outcome, method = _by_scaling(R, np.eye(len(R)) if start is None else start, selection)
+    elif chosen == "newton":
+        outcome, method = _by_newton(R, start, selection), "Newton"
     else:
-        ridge = selection.ridge
-        if ridge is not None:
-            ridge = ridge_in_units(ridge, units, structure, selection.weight)
-        if chosen == "newton":
-            outcome = by_newton(R, start, structure.pairs, control, ridge=ridge, problem=selection.mark("newton"))
-            method = "Newton"
-        else:
-            outcome, method = _by_registered(chosen, EntryObjective(R, structure.pairs, ridge), start, selection)
+        function = EntryObjective(R, structure.pairs, _ridge_in_units(selection))
+        outcome, method = _by_registered(chosen, function, np.eye(len(R)) if start is None else start, selection)
     return outcome.state.parameters.reshape(R.shape), method + reason, outcome
+
+
+def _by_newton(R: Floats, start: Floats | None, selection: Selection) -> Outcome:
+    pairs, ridge = selection.structure.pairs, _ridge_in_units(selection)
+    return by_newton(R, start, pairs, selection.control, ridge=ridge, problem=selection.mark("newton"))
+
+
+def _ridge_in_units(selection: Selection) -> Ridge | None:
+    if selection.ridge is None:
+        return None
+    return ridge_in_units(selection.ridge, units_of(selection.S), selection.structure, selection.weight)
 
 
 def _by_registered(name: str, function: EntryObjective, start: Floats, selection: Selection) -> tuple[Outcome, str]:
@@ -146,8 +152,8 @@ def _by_scaling(R: Floats, start: Floats, selection: Selection) -> tuple[Outcome
     return outcome, f"IPF over {len(structure.cliques)} cliques, clusters of up to {clusters} nodes"
 
 
-def _by_regressions(R: Floats, start: Floats, selection: Selection, verdict: Verdict) -> tuple[Outcome, str]:
-    """By regressions; where columns are so alike that rounding holds them off, by proportional fitting instead.
+def _by_regressions(R: Floats, start: Floats | None, selection: Selection, verdict: Verdict) -> tuple[Outcome, str]:
+    """By regressions; where columns are so alike that rounding holds them off, by Newton's method instead.
 
     The sweeps watch the covariance, whose small changes may be large ones of a precision that is nearly singular. So
     the edges are measured once more, from the precision itself.
@@ -163,9 +169,9 @@ def _by_regressions(R: Floats, start: Floats, selection: Selection, verdict: Ver
     left = _edge_gap(outcome, R, structure)
     if not outcome.converged or left <= control.tolerance:
         return outcome, method
-    scaled, how = _by_scaling(R, start, selection)
-    if _edge_gap(scaled, R, structure) < left:
-        return scaled, f"{how}, as columns are too alike for regressions"
+    other = _by_newton(R, start, selection)
+    if _edge_gap(other, R, structure) < left:
+        return other, "Newton, as columns are too alike for regressions"
     return _stalled(outcome, f"rounding holds an edge {left:.1e} off the covariance of the rows"), method
 
 
@@ -195,11 +201,13 @@ def _choose(selection: Selection, definite: bool, solver: str) -> tuple[str, str
         return solver, ""
     if not cycle:
         return "closed-form", " (the graph is chordal)"
-    if definite:
-        return "regression", f" (the cycle {listing(cycle, 6)} has no chord)"
-    # Proportional fitting is slow where the maximum is near the edge of those that exist.
-    chosen = "newton" if len(selection.structure.entries[0]) <= DENSE else "ipf"
-    return chosen, " (the graph has a chordless cycle and the covariance is singular)"
+    reason = f" (the cycle {listing(cycle, 6)} has no chord)"
+    # A step of Newton's method costs the cube of the nodes, a sweep of regressions nodes times edges and many more
+    # calls: those are worth it where they are compiled.
+    structure = selection.structure
+    return "regression" if definite and regressions_pay(
+        len(structure.nodes), len(structure.edges)
+    ) else "newton", reason
 
 
 # -- what has no maximum ---------------------------------------------------------------------------------------------

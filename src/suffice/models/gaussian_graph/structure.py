@@ -114,6 +114,8 @@ def read_structure(structure: object, nodes: Iterable[Hashable] | None) -> Graph
             `precision_`, whose entries off the diagonal are edges where they are not 0; another Gaussian graph.
         nodes: all nodes, in the order of the arrays; unless given, in the order in which the structure names them.
     """
+    if isinstance(nodes, str):
+        raise OptionError(f"nodes is {nodes!r}; expected a list of names.")
     given = None if nodes is None else tuple(nodes)
     if given is not None and len(set(given)) != len(given):
         raise OptionError(f"nodes is {listing(given)}; expected each name once.")
@@ -128,7 +130,9 @@ def read_structure(structure: object, nodes: Iterable[Hashable] | None) -> Graph
     terms = read_terms(structure)
     features = [term for term in terms if isinstance(term, Feature)]
     if features:
-        raise OptionError(f"A Gaussian graph has edges and cliques of nodes, no features; found {features[0]!r}.")
+        raise OptionError(
+            f"Found {features[0]!r}; expected edges and cliques of nodes: a Gaussian graph has no features."
+        )
     return _joined((), list(terms), given)  # type: ignore[arg-type]
 
 

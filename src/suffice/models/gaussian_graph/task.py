@@ -12,7 +12,7 @@ import numpy as np
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
-from suffice.errors import EstimateError, MergeError, OptionError, listing
+from suffice.errors import EstimateError, MergeError, OptionError, listing, meant
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, MatchedStatistics
@@ -43,7 +43,8 @@ class GaussianGraphTask(SummaryTask[GaussianGraphFitted]):
             return None if given == "free" else np.zeros(len(nodes))
         if isinstance(given, Mapping):
             if set(given) != set(nodes):
-                raise OptionError(f"mean has {listing(given)}; expected one number for each of {listing(nodes)}.")
+                near = "".join(meant(name, nodes) for name in given if name not in nodes)
+                raise OptionError(f"mean has {listing(given)}; expected one number for each of {listing(nodes)}.{near}")
             given = [given[node] for node in nodes]
         mean = real_numbers(given, "mean", OptionError)
         if mean.shape != (len(nodes),):
@@ -55,6 +56,11 @@ class GaussianGraphTask(SummaryTask[GaussianGraphFitted]):
     def read(self, given: Inputs, known: GaussianGraphFitted | None, purpose: Purpose) -> SummaryData:
         """The moments of rows, of a summary, or of rows whose covariance is given."""
         if given["covariance"] is None:
+            beside = [name for name in ("n", "sample_mean") if given[name] is not None]
+            if beside:
+                raise OptionError(
+                    f"{beside[0]}= is given without covariance=, whose rows it is of. Leave it out for rows."
+                )
             if given.data is None:
                 raise OptionError("Give rows, a Summary, or covariance= and n=.")
             return super().read(given, known, purpose)
@@ -117,7 +123,9 @@ class GaussianGraphTask(SummaryTask[GaussianGraphFitted]):
         try:
             np.linalg.cholesky(start)
         except np.linalg.LinAlgError:
-            raise OptionError("start is not positive definite.") from None
+            raise OptionError(
+                "start is not positive definite; expected the precision of a normal distribution."
+            ) from None
         return start
 
 
@@ -135,7 +143,9 @@ class GaussianGraphProblem:
         nodes = self.task.structure.nodes
         moments: MomentSums = self.data.statistics[Moments(nodes)]
         if not moments.weight > 0:
-            raise EstimateError("There are no rows to learn from: their total weight is 0.")
+            raise EstimateError(
+                "There are no rows to learn from: their total weight is 0. Give rows with a weight above 0."
+            )
         if not np.isfinite(moments.cross_pair[0]).all():
             raise EstimateError("Some columns hold values too large to square in float64. Use another unit.")
         total, squares = np.abs(moments.total_pair[0]), np.diagonal(moments.cross_pair[0])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 from suffice import storage
 from suffice.array_types import Floats
-from suffice.errors import FileFormatError, OptionError, SufficeWarning
+from suffice.errors import FileFormatError, OptionError, warn
 from suffice.fitting.control import CHECKPOINT_SECONDS
 from suffice.models.glm.design import NamedParameters
 
@@ -65,7 +64,7 @@ class Keeper:
         try:
             storage.save(self._path, tree, ending=self._ending)
         except OSError as error:
-            warnings.warn(f"The checkpoint {self._path} could not be written: {error}.", SufficeWarning, stacklevel=2)
+            warn(f"The checkpoint {self._path} could not be written: {error}.")
 
     def close(self, converged: bool) -> None:
         """A finished fit leaves nothing to go on from."""

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any, Self, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.attributes import Read, reads
+from suffice.checks import choice
+from suffice.choices import (
+    Collinear,
+    Covariance,
+    Dispersion,
+    FamilyName,
+    Interval,
+    LinkName,
+    Predicted,
+    Registered,
+    RegressionSolverName,
+    Residual,
+    UnknownLevel,
+    choices,
+)
 from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import NotFittedError, OptionError
-from suffice.families.base import generator, take_states
+from suffice.families.base import Distribution, generator, take_states
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import ResponseEstimator, delegated_property
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
+from suffice.fitting.sklearn_face import Offered, needs_response, remember
 from suffice.models.glm import rowwise
+from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
 from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.input import RowOptions, WeightedRowOptions
 from suffice.models.glm.matched import MatchedRows
 from suffice.models.glm.pieces import parts_of, stream_of
 from suffice.models.glm.profile import profile_intervals
@@ -36,14 +55,10 @@ from suffice.models.glm.results import (
     regression_table,
     wald_intervals,
 )
+from suffice.models.glm.roles import glm_role, without_classes
 from suffice.models.glm.task import GLMTask
 from suffice.options import RunOptions, own_options
 from suffice.statistics import Summary
-
-
-def _figure(name: str, words: str) -> Any:
-    """The property of a model that reads a figure of its fitted value."""
-    return property(attrgetter(f"fitted_.{name}"), doc=words)
 
 
 class GLM(ResponseEstimator):
@@ -92,20 +107,22 @@ class GLM(ResponseEstimator):
     (2.0, 0.693147)
     """
 
+    fitted_: GLMFitted
+
     def __init__(
         self,
-        family: Any = "gaussian",
+        family: FamilyName | Registered | Distribution | ResponseFamily = "gaussian",
         *,
-        link: str | None = None,
+        link: LinkName | None = None,
         fit_intercept: bool = True,
         prior: Any = None,
         penalize_intercept: bool = False,
-        solver: str = "auto",
-        dispersion: Any = "pearson",
-        covariance: str = "expected",
+        solver: RegressionSolverName | Registered = "auto",
+        dispersion: Dispersion | float = "pearson",
+        covariance: Covariance = "expected",
         categorical: Any = None,
-        unknown: str = "raise",
-        collinear: str = "raise",
+        unknown: UnknownLevel = "raise",
+        collinear: Collinear = "raise",
         reference: Any = None,
         states: Any = None,
         formula: str | None = None,
@@ -127,6 +144,8 @@ class GLM(ResponseEstimator):
     def _task(self, *, vectors: bool = False) -> GLMTask:
         """What the options declare; vectors: a Gaussian response has several columns."""
         return GLMTask.of(self._options, vectors=vectors)
+
+    _role = glm_role
 
     def _fit_options(self) -> FitOptions:
         """The options, with the family that was fitted."""
@@ -168,7 +187,7 @@ class GLM(ResponseEstimator):
         wide = hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
         task = self._task(vectors=wide and declared(self._options["family"]).family.name == "gaussian")
         # The products of a fit are many and small: threads inside each would wait for one another.
-        return self._adopt(with_one_blas_thread(lambda: run(task, given, self._control())))
+        return remember(self._adopt(with_one_blas_thread(lambda: run(task, given, self._control()))), X)
 
     def partial_fit(
         self,
@@ -202,8 +221,7 @@ class GLM(ResponseEstimator):
     @property
     def response_(self) -> str | None:
         """The column of the response, where it was given by name or by a formula."""
-        name: str | None = self.fitted_.response
-        return name
+        return self.fitted_.response
 
     @property
     def parameters_(self) -> NamedVector:
@@ -222,7 +240,7 @@ class GLM(ResponseEstimator):
         return NamedVector.of(self.fitted_.limits()[: len(names), 0], names)
 
     @property
-    def intercept_(self) -> Any:
+    def intercept_(self) -> float | Any:
         """The intercept: a number, or (m,); 0 without one, as beside thresholds."""
         fitted, values = self.fitted_, self.fitted_.by_class()
         first = values[0] if fitted.design.constant else np.zeros(values.shape[1])
@@ -258,13 +276,13 @@ class GLM(ResponseEstimator):
         return tuple(self.fitted_.iterates)
 
     @property
-    def history_(self) -> Any:
+    def history_(self) -> tuple[Any, ...]:
         """The iterates with keep_iterates=True, else the objective before the first and after each iteration."""
         return self.iterates_ if self._options["keep_iterates"] else self.report_.history
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
-    dispersion_ = _figure("dispersion", "The dispersion phi, as the option `dispersion` asks.")
+    dispersion_: Read[float] = reads("fitted_.dispersion", "The dispersion phi, as the option `dispersion` asks.")
 
     @property
     def residual_covariance_(self) -> Floats:
@@ -280,12 +298,14 @@ class GLM(ResponseEstimator):
             raise NotFittedError(f"The {self.family_name_} family has no size.")
         return float(self.fitted_.size)
 
-    deviance_ = _figure(
-        "deviance", "Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."
+    deviance_: Read[float] = reads(
+        "fitted_.deviance", "Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."
     )
-    null_deviance_ = _figure("null_deviance", "The deviance of the intercept alone (and the offset).")
-    pearson_chi2_ = _figure("pearson", "Sum of squared Pearson residuals.")
-    df_resid_ = _figure("df_resid", "Rows (by weight) less coefficients.")
+    null_deviance_: Read[float] = reads(
+        "fitted_.null_deviance", "The deviance of the intercept alone (and the offset)."
+    )
+    pearson_chi2_: Read[float] = reads("fitted_.pearson", "Sum of squared Pearson residuals.")
+    df_resid_: Read[float] = reads("fitted_.df_resid", "Rows (by weight) less coefficients.")
 
     @property
     def separated_(self) -> bool:
@@ -293,17 +313,17 @@ class GLM(ResponseEstimator):
         return self.report_.certificate.exists is False
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> NDArray[Any]:
         """The labels of the response in order; a binomial model is about the second."""
         classes = self.fitted_.classes
         if classes is None:
-            raise NotFittedError("The response was not given as labels.")
+            raise NotFittedError("The response was not given as labels, and has no classes. Fit labels for them.")
         return take_states(classes, np.arange(len(classes)))
 
-    updates_ = _figure("updates", "Updates made by partial_fit.")
-    family_name_ = _figure("family", "The name of the family.")
-    link_ = _figure("link", "The name of the link.")
-    free_dispersion_ = delegated_property(GLMFitted.free_dispersion)
+    updates_: Read[int] = reads("fitted_.updates", "Updates made by partial_fit.")
+    family_name_: Read[str] = reads("fitted_.family", "The name of the family.")
+    link_: Read[str] = reads("fitted_.link", "The name of the link.")
+    free_dispersion_: Read[bool] = delegated_property(GLMFitted.free_dispersion)
 
     @property
     def posterior_(self) -> Any:
@@ -320,7 +340,15 @@ class GLM(ResponseEstimator):
         """Degrees of freedom of Student's t where the dispersion is estimated; None for the normal distribution."""
         return degrees_of_freedom(self.fitted_, self._fit_options().known_dispersion)
 
-    def intervals(self, level: float = 0.95, *, method: str = "wald", X: Any = None, y: Any = None, **rows: Any) -> Any:
+    def intervals(
+        self,
+        level: float = 0.95,
+        *,
+        method: Interval = "wald",
+        X: object = None,
+        y: object = None,
+        **rows: Unpack[WeightedRowOptions],
+    ) -> NamedVector:
         """Confidence intervals of the coefficients, (k, 2) by name, intercept first.
 
         Args:
@@ -332,11 +360,9 @@ class GLM(ResponseEstimator):
             rows: sample_weight, offset, exposure, trials, as for `fit`.
         """
         fitted = self.fitted_
-        if method == "wald":
+        if choice(method, "method", choices(Interval)) == "wald":
             ends = wald_intervals(np.asarray(self.parameters_), np.asarray(self.standard_errors_), level, self._df())
             return NamedVector.of(ends, fitted.parameters.names)
-        if method != "profile":
-            raise OptionError(f"method is {method!r}; expected 'wald' or 'profile'.")
         if X is None and self._options["formula"] is None:
             raise OptionError("Profile intervals need the rows again: intervals(method='profile', X=..., y=...).")
         given, reach = Inputs(X, {"y": y, **rows}), quantile(level, self._df())
@@ -344,6 +370,8 @@ class GLM(ResponseEstimator):
 
     def likelihood_ratio_test(self, other: Any) -> LikelihoodRatio:
         """Test this fit against a larger one of the same rows in which it is nested (or the other way round)."""
+        if not hasattr(other, "n_params_"):
+            raise OptionError(f"other is {other!r}; expected a fitted GLM of the same rows.")
         small, large = (self, other) if self.n_params_ < other.n_params_ else (other, self)
         return likelihood_ratio(small, large)
 
@@ -354,7 +382,8 @@ class GLM(ResponseEstimator):
 
         They are worked out from the rows of the fit when first asked for; None where these are gone.
         """
-        return self._judgement().kept.statistics(self.fitted_)
+        matched: MatchedStatistics | None = self._judgement().kept.statistics(self.fitted_)
+        return matched
 
     def likelihood_estimate(self) -> Floats | None:
         """The coefficients without the prior, in the order of the rows of `summary`; None where there are none."""
@@ -371,11 +400,11 @@ class GLM(ResponseEstimator):
         self,
         X: Any,
         *,
-        kind: str = "response",
+        kind: Predicted = "response",
         offset: Any = None,
         exposure: Any = None,
         interval: float | None = None,
-    ) -> Any:
+    ) -> NDArray[Any]:
         """Predict for new rows.
 
         Args:
@@ -392,55 +421,68 @@ class GLM(ResponseEstimator):
         more = {"offset": offset, "exposure": exposure}
         source = stream_of(X)
         if source is not None and source.unordered:
-            return rowwise.distributed(source, fitted, more, unknown, kind, interval, df)
+            frame: NDArray[Any] = rowwise.distributed(source, fitted, more, unknown, kind, interval, df)
+            return frame  # Of Dask or Spark: what is asked of a frame comes back as one.
         answers = [
             rowwise.predict(fitted, *rowwise.new_rows(fitted, part, unknown), kind, interval, df)
             for part in parts_of(X, fitted, more)
         ]
-        return answers[0] if len(answers) == 1 else np.concatenate(answers)
+        return np.asarray(answers[0] if len(answers) == 1 else np.concatenate(answers))
 
-    def predict_proba(self, X: Any, *, offset: Any = None) -> Any:
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Probabilities of the classes (n, classes), in the order of `classes_`."""
         fitted = self.fitted_
         if fitted.classes is None and not fitted.family_object.labels:
-            raise OptionError(f"The {fitted.family} family has no classes.")
+            raise OptionError(f"The {fitted.family} family has no classes. Use predict, or a family of labels.")
         source = stream_of(X)
         if source is not None and source.unordered:
-            return rowwise.distributed(source, fitted, {"offset": offset}, self._options["unknown"], labels=True)
+            unknown = self._options["unknown"]
+            frame: Floats = rowwise.distributed(source, fitted, {"offset": offset}, unknown, labels=True)
+            return frame
         shares = np.asarray(self.predict(X, offset=offset))
         return shares if shares.ndim == 2 else np.column_stack((1.0 - shares, shares))
+
+    predict_proba = Offered(predict_proba, without_classes)
 
     def _scored(self, X: Any, y: Any, sample_weight: Any, rows: Mapping[str, Any]) -> Iterator[rowwise.Scored]:
         """The rows with their response."""
         given = {"y": y, "sample_weight": sample_weight, **rows}
         return rowwise.scored_parts(self.fitted_, X, given, self._options["unknown"])
 
-    def score_samples(self, X: Any, y: Any = None, **rows: Any) -> Floats:
+    def score_samples(self, X: Any, y: Any = None, **rows: Unpack[RowOptions]) -> Floats:
         """Log-likelihood of each row (n,), natural logarithm; rows: offset, exposure, trials, columns, as for `fit`."""
         return self.fitted_.score_samples(X, y, unknown=self._options["unknown"], **rows)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> float:
+    score_samples = Offered(score_samples, needs_response)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
         return rowwise.mean_score(
             self.fitted_, X, {"y": y, "sample_weight": sample_weight, **rows}, self._options["unknown"]
         )
 
     def residuals(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, kind: str = "deviance", **rows: Any
-    ) -> Any:
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        kind: Residual = "deviance",
+        **rows: Unpack[RowOptions],
+    ) -> Floats:
         """Residuals of rows (n,): "response", "pearson", "deviance" or "working"."""
         parts = self._scored(X, y, sample_weight, rows)
         return np.concatenate([rowwise.residuals(self.fitted_, part, kind) for part in parts])
 
-    def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> Floats:
+    def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> Floats:
         """The diagonal of ``W^1/2 X (X'WX)^-1 X' W^1/2`` (n,) on the rows of the fit."""
         parts = self._scored(X, y, sample_weight, rows)
         return np.concatenate([rowwise.leverage(self.fitted_, part) for part in parts])
 
-    def sample(self, X: Any, random_state: Any = None, *, offset: Any = None, exposure: Any = None) -> Any:
+    def sample(self, X: Any, random_state: Any = None, *, offset: Any = None, exposure: Any = None) -> NDArray[Any]:
         """One response for each row, drawn from the fitted distribution."""
         mean = np.asarray(self.predict(X, offset=offset, exposure=exposure))
-        return self.fitted_.family_object.draw(self.fitted_, mean, generator(random_state))
+        return np.asarray(self.fitted_.family_object.draw(self.fitted_, mean, generator(random_state)))
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""

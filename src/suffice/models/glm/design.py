@@ -84,7 +84,7 @@ class Placed:
 
     def internal(self, public: Floats) -> Floats:
         """The reverse of `public`."""
-        return public[self.places]
+        return np.asarray(public[self.places])
 
     def public_matrix(self, internal: Floats) -> Floats:
         """A matrix (k, k) in the order of the names."""

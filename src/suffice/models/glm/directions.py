@@ -80,7 +80,7 @@ def programme(rows: Floats, fixed: Flags) -> Separation:
 
 def _of_length_one(rows: Floats) -> Floats:
     length = np.sqrt((rows**2).sum(axis=1))[:, None]
-    return np.divide(rows, length, out=np.zeros_like(rows), where=length > 0.0)
+    return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0.0))
 
 
 def _levelling(rows: Floats, focus: Flags, size: Floats) -> Floats:
@@ -279,4 +279,4 @@ def _signs(rows: Floats, direction: list[Fraction]) -> NDArray[np.int8] | None:
         return None
     exact = [sum(a * b for a, b in zip(_whole(one), whole, strict=True)) for one in distinct]
     signs[unsure] = np.array([(one > 0) - (one < 0) for one in exact], dtype=np.float64)[back.ravel()]
-    return signs.astype(np.int8)
+    return np.asarray(signs.astype(np.int8))

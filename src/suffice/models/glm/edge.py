@@ -11,7 +11,6 @@ that stays inside rises.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -19,7 +18,6 @@ import numpy as np
 
 from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import RowBlock
-from suffice.errors import ConvergenceWarning
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.glm.existence import bends
 from suffice.models.glm.families import NegativeBinomialFamily
@@ -69,7 +67,7 @@ class EdgeRows:
 
     def room(self, beta: Floats) -> Floats:
         """How far the rows that may be on the edge are from it (e,)."""
-        return (self.sign * (self.eta(beta) - self.end))[self.sign != 0.0]
+        return np.asarray((self.sign * (self.eta(beta) - self.end))[self.sign != 0.0])
 
     def allow(self, beta: Floats) -> bool:
         """Whether a point is inside."""
@@ -144,9 +142,7 @@ def solve_edged(rows: EdgeRows, start: Floats, control: Control, inside: Callabl
     """A solver for points inside, and the barrier where it does not come to rest within some steps."""
     if control.max_iter <= INSIDE_STEPS or not rows.allow(start):
         return inside(control)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = inside(replace(control, max_iter=INSIDE_STEPS))
+    result = inside(replace(control, max_iter=INSIDE_STEPS))
     # Near the edge the expected information is so large that any slope looks small.
     rested = result.outcome.converged and not rows.near(result.beta).any()
     if rested or (told_to_stop(result) and result.outcome.stop_reason != "max_iter"):

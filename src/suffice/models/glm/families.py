@@ -1,15 +1,32 @@
-"""The families of one linear predictor that the library has."""
+"""The families of one linear predictor that the library has: members of exponential families, by their mean.
+
+What a distribution says (variance, density, draws, divergence) is asked of `suffice.families`, with one entry a row;
+what is left for a family to say is which member has a mean, where a fit starts, and short cuts of its own links.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import logistic_rows
+from suffice.families.bernoulli import BernoulliMember
+from suffice.families.counting import CountMember, in_support
+from suffice.families.gamma import GammaMember
+from suffice.families.gamma_function import excess, rest
+from suffice.families.gamma_shape import match_shape
+from suffice.families.member import EXACT
+from suffice.families.negative_binomial import NegativeBinomialMember
+from suffice.families.normal import NormalMember
+from suffice.families.normals import Normals
+from suffice.families.poisson import PoissonMember
+from suffice.families.scalar import ScalarMember
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.links import Link
@@ -17,16 +34,6 @@ from suffice.models.glm.response import log_choices
 
 #: Counts from which on it pays to look functions of them up.
 FEW_COUNTS = 200
-
-
-def _positive(y: Floats) -> Flags:
-    return np.isfinite(y) & (y > 0.0)
-
-
-def _xlogy(x: Floats, y: Floats) -> Floats:
-    from scipy.special import xlogy
-
-    return np.asarray(xlogy(x, y))
 
 
 def _of_counts(function: Callable[[Floats], Floats], y: Floats) -> Floats:
@@ -40,92 +47,93 @@ def _of_counts(function: Callable[[Floats], Floats], y: Floats) -> Floats:
     return function(np.arange(largest + 1.0))[counts]
 
 
-def _own_logs(y: Floats) -> Floats:
-    """Y log y."""
-    return _of_counts(lambda counts: _xlogy(counts, counts), y)
+class MemberFamily(Family):
+    """The members of an exponential family that have given means: their answers, entry by entry."""
 
+    @abstractmethod
+    def member(self, mean: Floats, phi: float = 1.0) -> ScalarMember:
+        """The distributions with these means, as one member whose parameters are arrays."""
 
-def _log_factorials(y: Floats) -> Floats:
-    """Log y!."""
-    from scipy.special import gammaln
+    def variance(self, mean: Floats) -> Floats:
+        """That of the members."""
+        return np.asarray(self.member(mean).variance())
 
-    return _of_counts(lambda counts: np.asarray(gammaln(counts + 1.0)), y)
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """Twice the divergence of the member that has the mean y itself, which is the likeliest for y."""
+        return np.asarray(2.0 * self.member(y).divergence(self.member(mean)))
+
+    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
+        """Log density of each row."""
+        return self.member(mean, phi).log_prob(y)
+
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """One draw for each mean."""
+        return np.asarray(self.member(mean, phi).sample(len(mean), rng), dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class GaussianFamily(Family):
+class GaussianFamily(MemberFamily):
     """V = 1."""
 
     name = "gaussian"
     links = ("identity", "log", "inverse", "sqrt")
     free_dispersion = True
 
-    def variance(self, mean: Floats) -> Floats:
-        """One."""
-        return np.ones_like(mean)
+    def member(self, mean: Floats, phi: float = 1.0) -> NormalMember:
+        """Normal distributions with variance phi."""
+        return NormalMember("Normal", parameters={"mean": mean, "variance": np.full_like(mean, phi)})
 
     def deviance(self, y: Floats, mean: Floats) -> Floats:
         """Squared residual."""
         return (y - mean) ** 2
 
-    def base(self, y: Floats) -> Floats:
-        """-log(2 pi) / 2."""
-        return np.full_like(y, -0.5 * math.log(2.0 * math.pi))
-
     def log_likelihood(self, totals: Totals, phi: float) -> float:
-        """-n log(2 pi phi) / 2 - squares / (2 phi)."""
-        return -0.5 * (totals.weight * math.log(2.0 * math.pi * phi) + totals.deviance / phi)
-
-    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
-        """Normal log density with variance phi."""
-        return -0.5 * (math.log(2.0 * math.pi * phi) + (y - mean) ** 2 / phi)
-
-    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
-        """Normal draws."""
-        return rng.normal(mean, math.sqrt(phi))
+        """That of residuals about 0."""
+        return float(Normals(np.zeros(()), np.asarray(phi)).log_likelihood(totals.weight, 0.0, totals.deviance))
 
 
-@dataclass(frozen=True)
-class PoissonFamily(Family):
-    """V = mean."""
+class CountFamily(MemberFamily):
+    """Counts, whose log-likelihood is ``theta y - A`` and log h."""
 
-    name = "poisson"
     canonical = "log"
     links = ("log", "identity", "sqrt")
     support = "counts: 0, 1, 2, ..."
 
+    @abstractmethod
+    def member(self, mean: Floats, phi: float = 1.0) -> CountMember:
+        """The distributions of counts with these means."""
+
     def allowed(self, y: Floats) -> Flags:
         """Counts."""
-        return np.asarray(np.isfinite(y) & (y >= 0.0) & (y == np.floor(y)))
+        return in_support(y)
 
     def inside(self, mean: Floats) -> bool:
         """Positive, or 0 where it underflows."""
         return bool((np.isfinite(mean) & (mean >= 0.0)).all())
 
-    def variance(self, mean: Floats) -> Floats:
-        """The mean."""
-        return mean
-
-    def deviance(self, y: Floats, mean: Floats) -> Floats:
-        """2 (y log(y / mean) - (y - mean))."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return 2.0 * (_own_logs(y) - _xlogy(y, mean) - (y - mean))
-
     def value(self, y: Floats, mean: Floats) -> Floats:
-        """Y log(mean) - mean."""
-        return _xlogy(y, mean) - mean
+        """``theta y - A``."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.member(mean).log_kernel(y)
 
     def base(self, y: Floats) -> Floats:
-        """-log y!."""
-        return -_log_factorials(y)
+        """Log h."""
+        return _of_counts(self.member(np.ones(())).log_base_measure, y)
 
     def first_mean(self, y: Floats, average: float) -> Floats:
         """Y, away from 0."""
         return y + 0.1 if average > 0 else np.full_like(y, 0.1)
 
-    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
-        """Poisson draws."""
-        return rng.poisson(mean).astype(np.float64)
+
+@dataclass(frozen=True)
+class PoissonFamily(CountFamily):
+    """V = mean."""
+
+    name = "poisson"
+
+    def member(self, mean: Floats, phi: float = 1.0) -> PoissonMember:
+        """Poisson distributions."""
+        return PoissonMember("Poisson", parameters={"rate": mean})
 
     def rows(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """With the log link ``y eta - exp(eta)``, without a detour by the mean."""
@@ -135,44 +143,43 @@ class PoissonFamily(Family):
         return y * eta - mean, y - mean, mean
 
 
+class NegativeBinomialByMean(NegativeBinomialMember):
+    """A negative binomial distribution that is known by its mean: a probability near 1 would have lost its digits."""
+
+    parameter_names = ("size", "mean")
+
+    def _known_size(self) -> float:
+        return float(self.parameters_["size"])
+
+    def _odds(self, eta: Any) -> Any:
+        """The mean over the size."""
+        return self.parameters_["mean"] / self._known_size() if eta is None else super()._odds(eta)
+
+    def _usual(self, eta: Any) -> Any:
+        """The probability of a success."""
+        return 1 / (1 + self._odds(None)) if eta is None else super()._usual(eta)
+
+    def natural_parameters(self) -> Floats:
+        """Log of the probability of a failure, (1, ...)."""
+        with np.errstate(divide="ignore"):
+            return -np.log1p(1 / np.asarray(self._odds(None))[None])
+
+
 @dataclass(frozen=True)
-class NegativeBinomialFamily(Family):
+class NegativeBinomialFamily(CountFamily):
     """V = mean + mean^2 / size; a Poisson count whose rate is a gamma variable of shape `size`."""
 
     size: float = 1.0
 
     name = "negative_binomial"
-    canonical = "log"
-    links = ("log", "identity", "sqrt")
-    support = "counts: 0, 1, 2, ..."
-    allowed = PoissonFamily.allowed
-    inside = PoissonFamily.inside
-    first_mean = PoissonFamily.first_mean
 
     def sized(self, size: float | None) -> Family:
         """The family at another size."""
         return self if size is None else NegativeBinomialFamily(size)
 
-    def variance(self, mean: Floats) -> Floats:
-        """Mean + mean^2 / size."""
-        return mean + mean**2 / self.size
-
-    def deviance(self, y: Floats, mean: Floats) -> Floats:
-        """2 (y log(y / mean) - (y + size) log((y + size) / (mean + size)))."""
-        away = np.log1p((y - mean) / (mean + self.size))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return 2.0 * (_own_logs(y) - _xlogy(y, mean) - (y + self.size) * away)
-
-    def value(self, y: Floats, mean: Floats) -> Floats:
-        """Y log(mean / (mean + size)) - size log(1 + mean / size)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return _xlogy(y, mean) - _xlogy(y, mean + self.size) - self.size * np.log1p(mean / self.size)
-
-    def base(self, y: Floats) -> Floats:
-        """Log C(y + size - 1, y)."""
-        from scipy.special import gammaln
-
-        return np.asarray(gammaln(y + self.size) - gammaln(self.size) - _log_factorials(y))
+    def member(self, mean: Floats, phi: float = 1.0) -> NegativeBinomialByMean:
+        """Negative binomial distributions of the size."""
+        return NegativeBinomialByMean("NegativeBinomial", parameters={"size": self.size, "mean": mean})
 
     def size_slopes(self, y: Floats, mean: Floats) -> tuple[Floats, Floats]:
         """First and second derivative of the log-likelihood in the size (n,)."""
@@ -195,93 +202,68 @@ class NegativeBinomialFamily(Family):
         second = away**2 / upper - y * (size + upper) / (2.0 * (size * upper) ** 2) - cubes
         return np.asarray(first), np.asarray(second)
 
-    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
-        """Negative binomial draws."""
-        return rng.negative_binomial(self.size, self.size / (self.size + mean)).astype(np.float64)
 
+class PositiveFamily(Family):
+    """Positive numbers."""
 
-@dataclass(frozen=True)
-class GammaFamily(Family):
-    """V = mean^2; phi is one over the shape."""
-
-    name = "gamma"
-    canonical = "inverse"
-    links = ("inverse", "log", "identity", "sqrt")
     free_dispersion = True
     support = "positive numbers"
 
     def allowed(self, y: Floats) -> Flags:
         """Positive."""
-        return _positive(y)
+        return np.isfinite(y) & (y > 0.0)
 
     def inside(self, mean: Floats) -> bool:
         """Positive."""
-        return bool(_positive(mean).all())
-
-    def variance(self, mean: Floats) -> Floats:
-        """The square of the mean."""
-        return mean**2
-
-    def deviance(self, y: Floats, mean: Floats) -> Floats:
-        """2 (y / mean - 1 - log(y / mean))."""
-        away = (y - mean) / mean
-        return 2.0 * (away - np.log1p(away))
-
-    def base(self, y: Floats) -> Floats:
-        """-1 - log y, at shape 1."""
-        return -1.0 - np.log(y)
+        return bool(self.allowed(mean).all())
 
     def first_mean(self, y: Floats, average: float) -> Floats:
         """Y itself."""
         return y
 
-    def ml_dispersion(self, totals: Totals) -> float:
-        """The shape s solves ``log s - psi(s) = mean deviance / 2``: Newton's method in log s, from below."""
-        from scipy.special import polygamma, psi
 
-        excess = 0.5 * totals.deviance / totals.weight
-        if not excess > 0.0:
-            return 0.0
-        # (3 - e + r) / (12 e) with r^2 = (e - 3)^2 + 24 e, which is 2 / (e - 3 + r): the one in which nothing cancels.
-        root = math.hypot(excess - 3.0, math.sqrt(24.0 * excess))
-        log_shape = math.log((3.0 - excess + root) / (12.0 * excess) if excess < 3.0 else 2.0 / (excess - 3.0 + root))
-        for _ in range(50):
-            shape = math.exp(log_shape)
-            gap = log_shape - float(psi(shape)) - excess
-            move = gap / (1.0 - shape * float(polygamma(1, shape)))
-            log_shape -= move
-            if abs(move) < 1e-14 * max(1.0, abs(log_shape)):
-                break
-        return math.exp(-log_shape)
+@dataclass(frozen=True)
+class GammaFamily(PositiveFamily, MemberFamily):
+    """V = mean^2; phi is one over the shape."""
+
+    name = "gamma"
+    canonical = "inverse"
+    links = ("inverse", "log", "identity", "sqrt")
+
+    def member(self, mean: Floats, phi: float = 1.0) -> GammaMember:
+        """Gamma distributions of shape 1 / phi."""
+        return GammaMember("Gamma", parameters={"shape": 1.0 / phi, "rate": 1.0 / (phi * mean)})
+
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """2 (y / mean - 1 - log(y / mean)); of rates in place of means it would lose the digits of what is near."""
+        return 2.0 * excess((y - mean) / mean)
+
+    def value(self, y: Floats, mean: Floats) -> Floats:
+        """Minus half the deviance, for the many steps of a solver without the digits of the nearest."""
+        away = (y - mean) / mean
+        return np.log1p(away) - away
+
+    def variance(self, mean: Floats) -> Floats:
+        """The square of the mean, without a detour by rates."""
+        return mean**2
+
+    def ml_dispersion(self, totals: Totals) -> float:
+        """One over the shape s with ``log s - psi(s) = mean deviance / 2``."""
+        gap = 0.5 * totals.deviance / totals.weight
+        return 1.0 / float(match_shape(gap, EXACT).state.parameters[0]) if gap > 0.0 else 0.0
 
     def log_likelihood(self, totals: Totals, phi: float) -> float:
         """The gamma log-likelihood with shape 1 / phi."""
-        s = 1.0 / phi
-        own = s * math.log(s) - math.lgamma(s) - s
-        return totals.weight * own - 0.5 * s * totals.deviance - totals.log_y
-
-    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
-        """Gamma log density."""
-        s = 1.0 / phi
-        return s * math.log(s) - math.lgamma(s) - s - 0.5 * s * self.deviance(y, mean) - np.log(y)
-
-    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
-        """Gamma draws."""
-        return rng.gamma(1.0 / phi, phi * mean)
+        return -totals.weight * float(rest(1.0 / phi)) - 0.5 * totals.deviance / phi - totals.log_y
 
 
 @dataclass(frozen=True)
-class InverseGaussianFamily(Family):
+class InverseGaussianFamily(PositiveFamily):
     """V = mean^3."""
 
     name = "inverse_gaussian"
     canonical = "inverse_square"
     links = ("inverse_square", "inverse", "log", "identity", "sqrt")
-    free_dispersion = True
-    support = "positive numbers"
-    allowed = GammaFamily.allowed
-    inside = GammaFamily.inside
-    first_mean = GammaFamily.first_mean
 
     def variance(self, mean: Floats) -> Floats:
         """The cube of the mean."""
@@ -290,10 +272,6 @@ class InverseGaussianFamily(Family):
     def deviance(self, y: Floats, mean: Floats) -> Floats:
         """(y - mean)^2 / (mean^2 y)."""
         return (y - mean) ** 2 / (mean**2 * y)
-
-    def base(self, y: Floats) -> Floats:
-        """-log(2 pi y^3) / 2."""
-        return -0.5 * math.log(2.0 * math.pi) - 1.5 * np.log(y)
 
     def log_likelihood(self, totals: Totals, phi: float) -> float:
         """-n log(2 pi phi) / 2 - 3/2 sum log y - deviance / (2 phi)."""
@@ -309,7 +287,7 @@ class InverseGaussianFamily(Family):
 
 
 @dataclass(frozen=True)
-class BinomialFamily(Family):
+class BinomialFamily(MemberFamily):
     """V = mean (1 - mean) for the share of successes; the number of trials is part of the weight of a row."""
 
     name = "binomial"
@@ -326,31 +304,19 @@ class BinomialFamily(Family):
         """From 0 to 1."""
         return bool(((mean >= 0.0) & (mean <= 1.0)).all())
 
-    def variance(self, mean: Floats) -> Floats:
-        """Mean (1 - mean)."""
-        return mean * (1.0 - mean)
-
-    def deviance(self, y: Floats, mean: Floats) -> Floats:
-        """2 (y log(y / mean) + (1 - y) log((1 - y) / (1 - mean)))."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return 2.0 * (self._saturated(y) - _xlogy(y, mean) - _xlogy(1.0 - y, 1.0 - mean))
-
-    def value(self, y: Floats, mean: Floats) -> Floats:
-        """Y log mean + (1 - y) log(1 - mean)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return _xlogy(y, mean) + _xlogy(1.0 - y, 1.0 - mean)
+    def member(self, mean: Floats, phi: float = 1.0) -> BernoulliMember:
+        """Single trials."""
+        return BernoulliMember("Bernoulli", parameters={"probability": mean})
 
     def _saturated(self, y: Floats) -> Floats:
         """The value at means that are y itself: 0 of single trials."""
-        return _own_logs(y) + _own_logs(1.0 - y)
+        from scipy.special import xlogy
+
+        return _of_counts(lambda share: np.asarray(xlogy(share, share) + xlogy(1.0 - share, 1.0 - share)), y)
 
     def first_mean(self, y: Floats, average: float) -> Floats:
         """Between y and one half."""
         return (y + 0.5) / 2.0
-
-    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
-        """Bernoulli draws."""
-        return (rng.random(len(mean)) < mean).astype(np.float64)
 
     def rows(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """From logarithms of the mean and of one less it, which keep the digits of shares near 0 and 1."""
@@ -376,10 +342,9 @@ class BinomialFamily(Family):
 
     def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
         """Of successes out of trials; rows that a direction decides are certain or impossible."""
-        n = np.ones_like(y) if trials is None else trials
         with np.errstate(all="ignore"):
             limits = np.where(np.isinf(eta[:, 0]), np.sign(eta[:, 0]) * 1e5, eta[:, 0])
             value = self.rows(self.link(fitted.link), limits, y)[0]
             certain = np.where((eta[:, 0] > 0) == (y > 0.5), 0.0, -np.inf)
             value = np.where(np.isinf(eta[:, 0]), certain, value)
-        return n * value + log_choices(y * n, n)
+        return value if trials is None else trials * value + log_choices(y * trials, trials)

@@ -52,7 +52,9 @@ class ResponseFamily(ABC):
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse options of a model that the family has no use for."""
         if options["reference"] is not None and self.response != "labels":
-            raise OptionError(f"reference= belongs to the multinomial family; the {self.name} family has none.")
+            raise OptionError(
+                f"reference= belongs to the multinomial family; the {self.name} family has none. Leave it out."
+            )
 
     @abstractmethod
     def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from suffice.checks import byte_count, choice, is_number, truth
+from suffice.choices import Collinear, Covariance, Dispersion, UnknownLevel, choices
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError
 from suffice.fitting.control import LIMITS
@@ -18,9 +19,9 @@ from suffice.models.glm.registry import FAMILIES, declared, link_of
 from suffice.models.glm.solve import check_name
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "covariance": ("expected", "observed", "robust"),
-    "unknown": ("raise", "pool"),
-    "collinear": ("raise", "drop"),
+    "covariance": choices(Covariance),
+    "unknown": choices(UnknownLevel),
+    "collinear": choices(Collinear),
 }
 #: Options that do not change what is fitted.
 ANY_TIME = LIMITS | {"start"}
@@ -103,16 +104,20 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name, allowed in CHOICES.items():
         choice(options[name], name, allowed)
     check_name(options["solver"])
+    if not (options["formula"] is None or isinstance(options["formula"], str)):
+        raise OptionError(f"formula is {options['formula']!r}; expected a text such as 'y ~ x + z', or None.")
     if options["memory_limit"] is not None:
         byte_count(options["memory_limit"], "memory_limit")
     truth(options["fit_intercept"], "fit_intercept")
     if states is not None:
         if not known.family.labels:
-            raise OptionError(f"states= belongs to families of labels; the {known.family.name} family has none.")
+            raise OptionError(
+                f"states= belongs to families of labels; the {known.family.name} family has none. Leave it out."
+            )
         if known.states is not None:
             raise OptionError(f"The states are given twice, in {options['family']!r} and in states=; give one of them.")
         Variable.discrete("y", states)
-    if dispersion not in ("pearson", "ml") and not (is_number(dispersion) and dispersion > 0):
+    if dispersion not in choices(Dispersion) and not (is_number(dispersion) and dispersion > 0):
         raise OptionError(f"dispersion is {dispersion!r}; expected 'pearson', 'ml' or a positive number.")
     check_effects(options, known.family, known.dispersion)
 

@@ -11,13 +11,26 @@ import ast
 import importlib
 import re
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import DataError, FileFormatError, MissingValueError, OptionError, UnknownStateError, require
+from suffice.errors import (
+    DataError,
+    FileFormatError,
+    MissingColumnError,
+    MissingValueError,
+    OptionError,
+    SufficeError,
+    UnknownStateError,
+    listing,
+    meant,
+    require,
+    shortened,
+)
 
 INTERCEPT = "Intercept"
 
@@ -27,14 +40,34 @@ def formulaic_module() -> Any:
     return require("formulaic", extra="formula", purpose="A formula")
 
 
+@contextmanager
+def formula_errors(frame: Any, formula: str | None = None) -> Iterator[None]:
+    """What formulaic, or a function that a term calls, says of a formula and of rows is an error of the data."""
+    which = "The formula" if formula is None else f"The formula {formula!r}"
+    try:
+        yield
+    except (SufficeError, Warning):
+        raise
+    except Exception as error:
+        missing = re.search(r"NameError: `(.+?)` is not present", str(error))
+        known = list(map(str, getattr(frame, "columns", ())))
+        if missing is not None:
+            raise MissingColumnError(
+                f"{which} names {missing[1]!r}, and there is no such column.{meant(missing[1], known)} Its columns "
+                f"are: "
+                f"{listing(known)}."
+            ) from error
+        raise DataError(
+            f"{which} cannot be read with these rows: {error} Expected a formula such as 'y ~ x + C(z)' of the columns "
+            f"{listing(known)}."
+        ) from error
+
+
 def model_matrices(formula: str, X: Any) -> tuple[Any, Any, Any]:
     """The response (or None), the matrix of the explanatory terms and its specification."""
-    formulaic = formulaic_module()
-    wrong = importlib.import_module("formulaic.errors").FormulaicError
-    try:
-        built = formulaic.Formula(formula).get_model_matrix(as_frame(X))
-    except wrong as error:
-        raise DataError(f"The formula {formula!r} cannot be read with these rows: {error}") from error
+    formulaic, frame = formulaic_module(), as_frame(X)
+    with formula_errors(frame, formula):
+        built = formulaic.Formula(formula).get_model_matrix(frame)
     left, right = (built.lhs, built.rhs) if hasattr(built, "lhs") else (None, built)
     return left, right, right.model_spec
 
@@ -50,10 +83,10 @@ def missing_rows(missing: int, rows: int) -> MissingValueError:
 def as_frame(X: Any) -> Any:
     """A table that formulaic takes: a dict of columns becomes a pandas frame."""
     if not isinstance(X, Mapping):
+        if isinstance(X, np.ndarray | list):
+            raise DataError(f"A formula names columns; found {shortened(X)}, which has none. Give a frame or a dict.")
         return X
-    import pandas as pd
-
-    return pd.DataFrame(dict(X))
+    return require("pandas", extra="formula", purpose="A formula").DataFrame(dict(X))
 
 
 def used_columns(specification: Any, columns: Sequence[Hashable]) -> list[Hashable]:
@@ -78,7 +111,7 @@ def matrix_of(specification: Any, X: Any, names: Sequence[str]) -> Floats:
     frame = as_frame(X)
     mismatch = importlib.import_module("formulaic.errors").DataMismatchWarning
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), formula_errors(frame):
         warnings.simplefilter("error", mismatch)
         try:
             built = specification.get_model_matrix(frame)

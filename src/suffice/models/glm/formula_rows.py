@@ -10,8 +10,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from suffice.domain import Domain
 from suffice.errors import DataError, OptionError
-from suffice.models.glm.formula import INTERCEPT, formulaic_module, is_plain, matrix_of, missing_rows
+from suffice.models.glm.formula import INTERCEPT, formula_errors, formulaic_module, is_plain, matrix_of, missing_rows
 from suffice.models.glm.held_rows import PreparedRows
 from suffice.models.glm.stream import RegressionWork
 from suffice.sources.base import Batch, Source
@@ -123,7 +122,7 @@ class FormulaSurvey:
             return FormulaState()
         frame = frame_of(batch, self.columns)
         frame = frame.mask(frame.isin(self.missing)) if self.missing else frame
-        with formula_errors(), np.errstate(all="ignore"):
+        with formula_errors(frame), np.errstate(all="ignore"):
             built = formulaic_module().Formula(" + ".join(("0", *self.factors))).get_model_matrix(frame)
         learned, rows = built.model_spec, len(built)
         levels = {
@@ -144,15 +143,6 @@ def frame_of(batch: Batch, columns: Sequence[Hashable]) -> Any:
     import pandas as pd
 
     return pd.DataFrame({name: batch.raw[name].to_pandas() for name in columns}, index=range(batch.rows))
-
-
-@contextmanager
-def formula_errors() -> Iterator[None]:
-    """An error of formulaic is one of the data."""
-    try:
-        yield
-    except importlib.import_module("formulaic.errors").FormulaicError as error:
-        raise DataError(f"The formula cannot be read with these rows: {error}") from error
 
 
 # -- its terms ---------------------------------------------------------------------------------------------------------
@@ -206,7 +196,7 @@ def read_terms(source: Source, formula: str, constant: bool) -> FormulaTerms:
     constant: whether an intercept that the formula has is one.
     """
     formulaic = formulaic_module()
-    with formula_errors():
+    with formula_errors(None, formula):
         parsed = formulaic.Formula(formula)
     left, right = (parsed.lhs, parsed.rhs) if hasattr(parsed, "lhs") else (None, parsed)
     sides = [side for side in (left, right) if side is not None]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.domain import Variable, state_key
-from suffice.errors import DataError, MissingColumnError, OptionError, listing
+from suffice.errors import DataError, MissingColumnError, OptionError, listing, meant
 from suffice.models.glm.design import Codes, Design, DesignRows, Factor, pooled_codes
 from suffice.models.glm.response import check_finite, factor_codes, numbers
 from suffice.sources import open_source
@@ -24,6 +24,21 @@ from suffice.sources.opening import any_column
 from suffice.sources.weights import check_weights
 
 Answer = TypeVar("Answer")
+
+
+class RowOptions(TypedDict, total=False):
+    """What belongs to rows, beside the response and the weights: as `fit` takes it."""
+
+    offset: Any
+    exposure: Any
+    trials: Any
+    columns: Any
+
+
+class WeightedRowOptions(RowOptions, total=False):
+    """The same with the weights."""
+
+    sample_weight: Any
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,7 @@ class Coding:
         if missing:
             raise MissingColumnError(
                 f"categorical= names {listing(missing)}, and the explanatory columns are {listing(columns)}."
+                f"{meant(missing[0], columns)}"
             )
 
 
@@ -175,7 +191,7 @@ def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Des
         width = X.shape[1] if len(X.shape) == 2 else 1
         expected = len(design.sparse) or len(design.columns)
         if width != expected:
-            raise DataError(f"X has {width} columns; the model was fitted with {expected}.")
+            raise DataError(f"X has {width} columns; expected {expected}, those of the fit.")
         table = read_matrix(X, None, Coding(design.constant))[1]
         if bool(design.sparse) != (table.sparse is not None):
             return _turned(table, bool(design.sparse))
@@ -187,7 +203,7 @@ def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Des
     if width is not None and columns is None:
         columns = names if width == len(names) else column_names(None, width)
         if not set(names) <= set(columns):
-            raise DataError(f"X has {width} columns; the model was fitted with {len(names)}.")
+            raise DataError(f"X has {width} columns; expected {len(names)}, those of the fit.")
     source = open_source(X, columns=columns)
     if not isinstance(source, MemorySource):
         raise DataError("New rows must be in memory: read the file with pandas or polars, piece by piece.")
@@ -234,7 +250,9 @@ def side_column(data: Any, source: Source | None, rows: int, what: str) -> Float
     elif isinstance(data, int | float | np.number):
         column = any_column(what, np.full(rows, float(data)))
     elif isinstance(data, str):
-        raise MissingColumnError(f"{what} is {data!r}, which is no column of the data.")
+        raise MissingColumnError(
+            f"{what} is {data!r}, which is no column of the data. Give its values or the name of a column."
+        )
     else:
         column = any_column(what, data)
     if len(column) != rows:
@@ -272,5 +290,5 @@ def checked_weights(weights: Floats | None) -> Floats | None:
         return None
     checked = check_weights(weights, 0)
     if not checked.sum() > 0.0:
-        raise DataError("All weights are 0: there are no rows to learn from.")
+        raise DataError("All weights are 0: there are no rows to learn from. Give weights above 0.")
     return None if (checked == 1.0).all() else checked

@@ -69,7 +69,7 @@ class NaturalFamily(Family):
 
     def allowed(self, y: Floats) -> Flags:
         """Where the base measure is positive."""
-        return np.isfinite(self.distribution.log_base_measure(y))
+        return np.asarray(np.isfinite(self.distribution.log_base_measure(y)))
 
     def encoded(self, y: Floats) -> tuple[Floats, Floats | None]:
         """T(y) and log h(y)."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from suffice.array_types import Flags, Floats
-from suffice.errors import EstimateError
+from suffice.errors import EstimateError, ExistenceWarning, Remark
 from suffice.families.base import as_numbers
 from suffice.models.glm.certificate import CONCAVE, nothing_left
 from suffice.models.glm.covariances import RowEnd, expect_null_deviance, null_deviance
@@ -94,7 +94,9 @@ class PredictorSearch(IteratedRegression):
         if self.begin is not None:
             given = as_numbers(self.begin, "start").ravel()
             if given.shape != (size,):
-                raise EstimateError(f"start has {len(given)} numbers for {size} coefficients, intercept first.")
+                raise EstimateError(
+                    f"start has {len(given)} numbers; expected {size}, one for each coefficient, intercept first."
+                )
             inner = self.design.internal(given)
             return inner if problem.kept is None else inner[problem.kept]
         zero = np.zeros(problem.size)
@@ -383,9 +385,11 @@ class PredictorSearch(IteratedRegression):
             raise no_dispersion()
         size = self.family.size if isinstance(self.family, NegativeBinomialFamily) else None
         if self._size_runs(size):
-            self.notes.append("the size of the negative binomial distribution runs to infinity: the counts are Poisson")
+            limit = "the size of the negative binomial distribution runs to infinity: the counts are Poisson"
+            self.notes.append(Remark(limit, ExistenceWarning))
         if self.edge is not None:
-            self.notes.append(f"the {' and the '.join(self.edge.words)}: there are no standard errors")
+            edge = f"the {' and the '.join(self.edge.words)}: there are no standard errors"
+            self.notes.append(Remark(edge, ExistenceWarning))
         # The theory of errors is about points inside.
         information = ended.result.information if self.edge is None else nothing_left(problem).last.information
         if free and not self.penalties.any:

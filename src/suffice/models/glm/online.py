@@ -94,7 +94,9 @@ class OnlineRegression(GLMProblem):
         elif self.options.given["start"] is not None:
             beta = as_numbers(self.options.given["start"], "start").ravel()
             if beta.shape != (design.size,):
-                raise EstimateError(f"start has {len(beta)} numbers for {design.size} coefficients, intercept first.")
+                raise EstimateError(
+                    f"start has {len(beta)} numbers; expected {design.size}, one for each coefficient, intercept first."
+                )
         elif not self._possible(np.zeros(1)):
             rows, link = self.data.blocks, self.distribution.link
             flat = link.eta(np.array([response_sums(rows, self.distribution.family).mean]))

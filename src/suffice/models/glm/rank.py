@@ -42,7 +42,9 @@ def checked_sums(rows: RegressionRows, family: Family | None = None) -> Response
     """
     sums = response_sums(rows, family)
     if not sums.weight > 0.0:
-        raise EstimateError("There are no rows, or none with weight; nothing can be learned.")
+        raise EstimateError(
+            "There are no rows, or none with weight; nothing can be learned. Give rows with a weight above 0."
+        )
     if family is not None:
         refuse_large(sums, family)
     return sums

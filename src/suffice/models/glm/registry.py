@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, meant
 from suffice.families.base import Distribution
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
@@ -105,8 +105,9 @@ def declared(given: object) -> Declared:
         return Declared(family)
     distribution = DISTRIBUTIONS.find(name)
     if distribution is None:
-        names = listing(FAMILIES.names(), most=20)
-        raise OptionError(f"family is {given!r}; expected a distribution, or one of {names}.")
+        names = FAMILIES.names()
+        near = meant(name, names)
+        raise OptionError(f"family is {given!r}; expected a distribution, or one of {listing(names, 20)}.{near}")
     return declared(distribution())
 
 

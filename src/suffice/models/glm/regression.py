@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -11,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Flags, Floats
-from suffice.errors import SufficeError
+from suffice.errors import Remark, SeparationWarning, SufficeError
+from suffice.fitting.confirmation import allowed
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.fitting.report import Certificate, allowed
+from suffice.fitting.report import Certificate
 from suffice.models.glm.certificate import (
     FAR,
     CertificateBasis,
@@ -37,6 +37,12 @@ from suffice.models.glm.solve import Result, Search, choose, joined, solve
 
 #: A regression of the same rows with other options.
 Factory = Callable[[FitOptions, RegressionData], "GLMProblem"]
+
+
+SEPARATED = Remark(
+    "the maximum does not exist: the columns separate the response, and coefficients run to infinity; give a prior",
+    SeparationWarning,
+)
 
 
 class GLMProblem(ABC):
@@ -73,10 +79,8 @@ class GLMProblem(ABC):
         """The coefficients (k, m) of maximum likelihood; None where the likelihood has no maximum."""
         problem = self.factory(self.options.of_likelihood(), self.data)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                fitted = problem.solve(Control(max_iter=100, tolerance=1e-8)).fitted
-                judged = problem.judge(fitted)
+            fitted = problem.solve(Control(max_iter=100, tolerance=1e-8)).fitted
+            judged = problem.judge(fitted)
         except SufficeError:
             return None
         real = np.isfinite(fitted.values).all() and np.isfinite(judged.log_likelihood)
@@ -177,6 +181,9 @@ class IteratedRegression(GLMProblem):
         if self.keeper is not None:
             self.keeper.close(outcome.converged)
         fitted = self.fitted(ended)
+        if ended.separation.exists is False:  # That a search for what is not there has stalled says no more.
+            self.notes.append(SEPARATED)
+            outcome = replace(outcome, warning="")
         return Found(
             fitted, ended.result.method, self.options.estimate, outcome, tuple(self.notes), plan=self.data.plan
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.domain import Variable, as_python, sort_states, state_key
 from suffice.errors import DataError, EstimateError, MissingValueError, listing
+from suffice.families import counting
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.columns import Column, code_dtype
 from suffice.sources.opening import any_column
@@ -204,6 +205,4 @@ def read_vectors(y: Any) -> Response:
 
 def log_choices(successes: Floats, trials: Floats) -> Floats:
     """Log C(trials, successes)."""
-    from scipy.special import gammaln
-
-    return np.asarray(gammaln(trials + 1.0) - gammaln(successes + 1.0) - gammaln(trials - successes + 1.0))
+    return counting.log_choices(successes, trials - successes + 1.0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import NotFittedError, OptionError, listing
+from suffice.errors import NotFittedError, OptionError, listing, require
 from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_distribution import RegressionDistribution
@@ -57,9 +57,18 @@ class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):
 
     def to_series(self) -> Any:
         """A pandas Series by name."""
-        import pandas as pd
+        pd = require("pandas", extra="all", purpose="to_series")
 
         return pd.Series(np.asarray(self), index=list(self.names))
+
+    def __str__(self) -> str:
+        """One line a name; without names as any array."""
+        if not self.names or self.ndim > 2:
+            return str(np.asarray(self))
+        rows = [[name, *map(_text, np.atleast_1d(np.asarray(self)[number]))] for number, name in enumerate(self.names)]
+        return "\n".join(aligned(rows))
+
+    __repr__ = __str__
 
     def __reduce__(self) -> Any:
         """Pickle with the names."""
@@ -68,15 +77,44 @@ class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):
 
 @dataclass(frozen=True)
 class CoefficientTable:
-    """The table of a fit: `head` is label and text, `columns` the headings, `rows` (name, numbers)."""
+    """The table of a fit: `head` is label and text, `columns` the headings, `rows` (name, numbers).
+
+    The figures have the names of statsmodels, too: `params`, `bse`, `tvalues`, `pvalues`, `llf`, `aic`, `bic`.
+    """
 
     head: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[float, ...]], ...]
+    llf: float
+    aic: float
+    bic: float | None
+
+    @property
+    def params(self) -> NamedVector:
+        """The coefficients by name, the intercept first."""
+        return self._column(0)
+
+    @property
+    def bse(self) -> NamedVector:
+        """Their standard errors."""
+        return self._column(1)
+
+    @property
+    def tvalues(self) -> NamedVector:
+        """Coefficients over standard errors: z, or t where the dispersion is estimated."""
+        return self._column(2)
+
+    @property
+    def pvalues(self) -> NamedVector:
+        """Their two-sided p values."""
+        return self._column(3)
+
+    def _column(self, number: int) -> NamedVector:
+        return NamedVector.of([values[number] for _, values in self.rows], [name for name, _ in self.rows])
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row for each coefficient."""
-        import pandas as pd
+        pd = require("pandas", extra="all", purpose="to_frame")
 
         return pd.DataFrame(
             [values for _, values in self.rows], index=[name for name, _ in self.rows], columns=list(self.columns)
@@ -89,16 +127,9 @@ class CoefficientTable:
         """Aligned text."""
         wide = max((len(label) for label, _ in self.head), default=0)
         top = [f"{label:<{wide}}  {text}" for label, text in self.head]
-        cells = [["", *self.columns], *self._cells()]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if column == 0 else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in cells
-        ]
-        return "\n".join([*top, "", *lines])
+        return "\n".join([*top, "", *aligned([["", *self.columns], *self._cells()])])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         head = "".join(f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self.head)
@@ -115,6 +146,15 @@ class CoefficientTable:
         return f"<table>{head}</table><table><tr>{titles}</tr>{body}</table>"
 
     to_html = _repr_html_
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: the first column to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in cells
+    ]
 
 
 def _text(value: float) -> str:
@@ -140,6 +180,8 @@ class LikelihoodRatio:
         """One line."""
         on = f"{self.df:g}" if self.df_rest is None else f"{self.df:g}, {self.df_rest:g}"
         return f"{self.name} = {self.statistic:.6g} on {on} df, p = {self.p_value:.4g}"
+
+    __repr__ = __str__
 
 
 def quantile(level: float, df: float | None = None) -> float:
@@ -200,7 +242,8 @@ def regression_table(
     rows = tuple((name, tuple(values)) for name, values in zip(names, figures.tolist(), strict=True))
     limits = (f"{50 * (1 - level):g}%", f"{50 * (1 + level):g}%")
     titles = ("coefficient", "std. error", "z" if df is None else "t", "p value", *limits)
-    return CoefficientTable(tuple(_head(fitted, report, options)), titles, rows)
+    head = tuple(_head(fitted, report, options))
+    return CoefficientTable(head, titles, rows, report.log_likelihood, report.aic, report.bic)
 
 
 def _head(fitted: GLMFitted, report: Report, options: Mapping[str, Any]) -> list[tuple[str, str]]:

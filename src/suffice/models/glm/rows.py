@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Variable
-from suffice.errors import DataError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing, meant
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
@@ -106,7 +106,7 @@ def read_response(family: ResponseFamily, states: tuple[Hashable, ...] | None, y
     """The response of rows in memory; states: its labels, where they are known."""
     kind = family.response
     if trials is not None and kind != "shares":
-        raise OptionError("trials= belongs to the binomial family.")
+        raise OptionError("trials= belongs to the binomial family. Leave it out.")
     if kind == "shares":
         return responses.read_shares(y, trials, states)
     if kind == "labels":
@@ -198,7 +198,8 @@ def _joined(
     if y is None:
         raise DataError("There is no response: give y=, an array or the name of a column.")
     if isinstance(y, str):
-        raise DataError(f"y is {y!r}, which is no column of the data; give its values or the name of a column.")
+        near = "" if source is None else meant(y, source.columns)
+        raise DataError(f"y is {y!r}, which is no column of the data; give its values or the name of a column.{near}")
     trials = side_column(given["trials"], source, table.rows, "trials")
     response = read_response(options.family, options.states, y, trials)
     if len(response.y) != table.rows:
@@ -244,7 +245,7 @@ def _from_stream(
         given = given if label_name is None else replace(given, more={**given.more, "y": label_name})
     roles = Roles.of(source, given, () if terms is None else terms.responses)
     if roles.trials is not None and options.family.response != "shares":
-        raise OptionError("trials= belongs to the binomial family.")
+        raise OptionError("trials= belongs to the binomial family. Leave it out.")
     most = {"shares": 2, "vectors": len(roles.y)}.get(options.family.response, 1)
     if len(roles.y) > most:
         raise DataError(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import choice
+from suffice.choices import Predicted, choices
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Inputs
@@ -35,8 +37,7 @@ def predict(
     fitted: GLMFitted, table: DesignRows, offset: Floats | None, kind: str, interval: float | None, df: float | None
 ) -> Any:
     """See `GLM.predict`."""
-    if kind not in ("response", "link", "class"):
-        raise OptionError(f"kind is {kind!r}; expected 'response', 'link' or 'class'.")
+    choice(kind, "kind", choices(Predicted))
     family = fitted.family_object
     if interval is not None and not isinstance(family, Family):
         raise OptionError("Intervals of predictions are offered for one linear predictor.")
@@ -108,7 +109,7 @@ def scored(fitted: GLMFitted, given: Inputs, unknown: str) -> Scored:
     trials = side_column(given["trials"], source, table.rows, "trials")
     response = read_response(family, _states(fitted, y), y, trials)
     if len(response.y) != table.rows:
-        raise DataError(f"The response has {len(response.y)} rows and X has {table.rows}.")
+        raise DataError(f"The response has {len(response.y)} rows and X has {table.rows}; give one response a row.")
     weights = checked_weights(side_column(given["sample_weight"], source, table.rows, "sample_weight"))
     weights = np.ones(table.rows) if weights is None else weights
     eta = family.linear(fitted, table, offset)

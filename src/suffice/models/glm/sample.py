@@ -9,7 +9,6 @@ rows.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +24,7 @@ from suffice.engines.linear_predictor import (
     linear_predictor,
     weighted_sum,
 )
-from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
+from suffice.errors import EstimateError, SufficeError
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.gradient import lbfgs
@@ -135,10 +134,8 @@ def _fit_of_some(sample: RegressionProblem, start: Floats, every: int) -> tuple[
 
     # The maximum of the sample is itself about so far from that of all rows.
     limits = Control(max_iter=12, tolerance=0.3 * math.sqrt(every * sample.size))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        dear = sample.size > DEAR * every
-        few = irls(evaluate, start, limits, slope_of=sample.objective, short=math.inf if dear else SHORT)
+    dear = sample.size > DEAR * every
+    few = irls(evaluate, start, limits, slope_of=sample.objective, short=math.inf if dear else SHORT)
     last = few.last
     origin = next(beta for information, beta in made if information is last.information)
     lost = _lost(sample, origin, last.beta)
@@ -190,10 +187,9 @@ def _whitened_ascent(problem: RegressionProblem, some: _Some, control: Control) 
         return control.callback is not None and control.callback(replace(state, parameters=back(state.parameters)))
 
     limits = replace(control, tolerance=control.tolerance / some.margin, callback=asked_to_stop, checkpoint=None)
-    with warnings.catch_warnings():
-        # A search that stalls goes on by IRLS.
-        warnings.filterwarnings("ignore", r"The fit stopped \(stalled\)", ConvergenceWarning)
-        outcome = lbfgs(objective, root @ last_of_some.beta, limits, scale=np.ones(len(root)), gap=gap)
+    outcome = lbfgs(objective, root @ last_of_some.beta, limits, scale=np.ones(len(root)), gap=gap)
+    if outcome.stop_reason == "stalled":  # A search that stalls goes on by IRLS.
+        outcome = replace(outcome, warning="")
     state = outcome.state
     beta, gradient = back(state.parameters), root.T @ state.memory["gradient"]
     last = Last(beta, state.objective, gradient, last_of_some.information)

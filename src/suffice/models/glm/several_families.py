@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.engines.square_root import LOG_2PI
 from suffice.errors import OptionError
+from suffice.families import gaussian
 from suffice.families.base import take_states
+from suffice.families.categoricals import Categoricals
+from suffice.families.normals import MultivariateNormals
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.cumulative import LINKS, log_between
 from suffice.models.glm.design import DesignRows
@@ -22,8 +24,7 @@ from suffice.models.glm.softmax import softmax
 def _drawn_labels(fitted: Coefficients, shares: Floats, rng: np.random.Generator) -> Any:
     """One label for each row of probabilities (n, classes)."""
     assert fitted.classes is not None
-    below = np.cumsum(shares, axis=1)[:, :-1]
-    return take_states(fitted.classes, (rng.random((len(shares), 1)) > below).sum(axis=1))
+    return take_states(fitted.classes, Categoricals(shares).draw_each(rng))
 
 
 class MultinomialFamily(ResponseFamily):
@@ -154,12 +155,10 @@ class MultivariateGaussianFamily(ResponseFamily):
     def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
         """Normal log densities."""
         assert fitted.residual_covariance is not None
-        away = y - eta
-        logdet = np.linalg.slogdet(fitted.residual_covariance)[1]
-        square = np.einsum("ij,ij->i", away, np.linalg.solve(fitted.residual_covariance, away.T).T)
-        return np.asarray(-0.5 * (square + logdet + y.shape[1] * LOG_2PI))
+        return gaussian.log_density(np.zeros(y.shape[1]), fitted.residual_covariance, y - eta)
 
     def draw(self, fitted: Coefficients, mean: Floats, rng: np.random.Generator) -> Any:
         """Normal draws."""
         assert fitted.residual_covariance is not None
-        return mean + rng.normal(size=mean.shape) @ np.linalg.cholesky(fitted.residual_covariance).T
+        centre = np.zeros(mean.shape[1])
+        return mean + MultivariateNormals(centre, fitted.residual_covariance).sample(len(mean), rng)

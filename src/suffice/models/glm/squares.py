@@ -15,7 +15,7 @@ import numpy as np
 from suffice import double_double
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import moments_task
-from suffice.errors import EstimateError
+from suffice.errors import EstimateError, ExistenceWarning, Remark
 from suffice.families.orthogonal import residuals
 from suffice.families.regression import EXACT_COLUMNS, LeastSquares, Products, least_squares
 from suffice.families.regression_check import shares_by_pairs
@@ -37,7 +37,9 @@ LEAST_DISPERSION = 1e-200
 #: What runs to the edge where every row is fitted.
 NO_DISPERSION = "dispersion -> 0 (the fit is perfect)"
 #: What is said about it.
-PERFECTLY = "the fit is perfect: the likelihood has no bound, and the dispersion and all errors are rounding"
+PERFECTLY = Remark(
+    "the fit is perfect: the likelihood has no bound, and the dispersion and all errors are rounding", ExistenceWarning
+)
 #: The method of a fit in closed form.
 METHOD = "least squares from double-double sums"
 

@@ -15,9 +15,10 @@ from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock, linear_predictor, weighted
 from suffice.errors import EstimateError, OptionError
 from suffice.families.normal_wishart import NormalWishart
+from suffice.fitting.confirmation import allowed
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
-from suffice.fitting.report import Certificate, allowed
+from suffice.fitting.report import Certificate
 from suffice.models.glm.certificate import FAR, in_units
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
@@ -255,7 +256,7 @@ class JointMode(PriorOnVectors):
     def _covariance(self, beta: Floats) -> Floats:
         covariance = self.products.residual_squares(beta) / self.products.weight
         _refuse_singular(covariance)
-        return covariance
+        return np.asarray(covariance)
 
     def _information(self, covariance: Floats) -> Floats:
         """That of all coefficients (m k, m k), predictors first, prior included."""
@@ -311,7 +312,7 @@ class VectorProducts:
         fitted = np.stack([self.information.product(column) for column in beta.T], axis=1)
         half = beta.T @ self.cross
         squares = self.squares - half - half.T + beta.T @ fitted
-        return 0.5 * (squares + squares.T)
+        return np.asarray(0.5 * (squares + squares.T))
 
     def solve(self, precision: Floats, mean: Floats, share: float, right: Floats) -> Floats:
         """(X'X + share P)^-1 (right + share P mean)."""

@@ -16,7 +16,6 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.engines.gibbs import GibbsChains
-from suffice.errors import ConvergenceWarning, warn
 from suffice.fitting.control import Control, Outcome
 from suffice.models.graph_crf.inference import unary_scores
 from suffice.models.graph_crf.objective import GraphObjective, expected_features
@@ -64,8 +63,8 @@ def judged(objective: GraphObjective, outcome: Outcome, tolerance: Floats) -> Ou
         words = f"by chains that the fit has not seen the slope is {np.abs(slope).max():.2g} counts"
     if not words:
         return outcome
-    warn(f"The fit has not converged: {words}.", ConvergenceWarning)
-    return replace(outcome, converged=False, stop_reason="denied by fresh chains")
+    denied = f"The fit has not converged: {words}."
+    return replace(outcome, converged=False, stop_reason="denied by fresh chains", warning=denied)
 
 
 def _noisy_slope(objective: GraphObjective, run: GraphStochastic) -> tuple[Callable[..., Floats], dict[str, Any]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Self, Unpack
 
+from numpy.typing import NDArray
+
 from suffice.array_types import Floats
+from suffice.choices import EdgeWeights, Expectations, FieldSolver, GraphMethod, Registered
 from suffice.errors import OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.conditional_field.declaration import ConditionalField
+from suffice.models.conditional_field.learning import STOCHASTIC, idle_unless
 from suffice.models.conditional_field.tables import in_the_kind_of
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
@@ -16,7 +20,7 @@ from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, NODES
 from suffice.models.graph_crf.tables import NodeForm, NodeTable
 from suffice.models.graph_crf.task import GraphCRFTask, check_options
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 
 
 class GraphCRF(ConditionalField):
@@ -75,15 +79,32 @@ class GraphCRF(ConditionalField):
     [[1, 1, 0, 1], [0, 0, 0, 0]]
     """
 
+    fitted_: GraphCRFFitted
+
+    _idle = (
+        *idle_unless(lambda given: given["solver"] in STOCHASTIC or given["inference"] == "gibbs"),
+        Idle("n_samples", lambda given: given["expectations"] != "sampled", "expectations= are not sampled"),
+        Idle(
+            "n_sweeps",
+            lambda given: given["expectations"] in ("exact", "sampled"),
+            "expectations= are not those of Gibbs sampling",
+        ),
+        Idle(
+            "max_cells",
+            lambda given: given["inference"] in ("pseudo-likelihood", "loopy"),
+            "no graph is taken exactly, by a junction tree",
+        ),
+    )
+
     def __init__(
         self,
         prior: Any = None,
         *,
-        edge_weights: Any = "full",
+        edge_weights: EdgeWeights | NDArray[Any] | Callable[..., Any] = "full",
         templates: Mapping[str, Any] | None = None,
         labels: Any = None,
-        solver: str = "auto",
-        inference: str = "auto",
+        solver: FieldSolver | Registered = "auto",
+        inference: GraphMethod | Registered = "auto",
         max_cells: int = 2**19,
         max_iter: int = 1000,
         tolerance: float = 1e-5,
@@ -92,7 +113,7 @@ class GraphCRF(ConditionalField):
         batch_size: int = 1,
         average: bool = False,
         shuffle: bool = True,
-        expectations: str = "auto",
+        expectations: Expectations = "auto",
         n_samples: int = 10,
         n_sweeps: int = 10,
         patience: int = 5,
@@ -144,7 +165,9 @@ class GraphCRF(ConditionalField):
         form = NodeForm(group, node, neighbours, columns)
         if not form.reads(X):
             if self._options["memory_limit"] is not None:
-                raise OptionError("memory_limit is for tables of nodes; graphs in lists are in memory already.")
+                raise OptionError(
+                    "memory_limit is for tables of nodes; graphs in lists are in memory already. Leave it out."
+                )
             return super().fit(X, y, sample_weight, validation=validation)
         if validation is not None:
             raise OptionError("validation is for lists of GraphExample; a table of nodes is fitted without.")

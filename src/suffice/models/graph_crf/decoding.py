@@ -100,10 +100,10 @@ def beliefs_of(
     structure: CliqueStructure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
 ) -> tuple[GraphBeliefs, Ints, SampledNodes | None]:
     """Beliefs about each graph, which examples (w,) were too wide for exact ones, and what chains say of them."""
-    inference = GraphInference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)
+    inference = GraphInference(structure, graphs, engine.choose(structure, graphs, asking=True), threads=engine.threads)
     scores = structure.scores(weights, graphs)
     beliefs = inference.solve(scores)
-    wide = inference.routes.wide
+    wide = inference.chosen.wide
     sampled = None
     if engine.method == "gibbs" and len(wide):
         sampled, _ = sampled_nodes(structure, graphs, scores, wide, beliefs.tables[0], rng, engine.threads)
@@ -114,8 +114,8 @@ def best_codes(
     structure: CliqueStructure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
 ) -> Ints:
     """The most probable labels (nodes,); of wide graphs the best found by loopy propagation and annealing."""
-    routes = engine.routes(structure, graphs, asking=True)
-    inference = GraphInference(structure, graphs, routes, threads=engine.threads, passes=FIRST_PASSES)
+    chosen = engine.choose(structure, graphs, asking=True)
+    inference = GraphInference(structure, graphs, chosen, threads=engine.threads, passes=FIRST_PASSES)
     scores = structure.scores(weights, graphs)
     unary = unary_scores(structure, graphs, scores)
     codes = np.argmax(unary, axis=1).astype(np.int64)
@@ -124,7 +124,7 @@ def best_codes(
         codes[steps.nodes] = chains.best_paths(threads=inference.threads)[0][0]
     for tree in inference.trees:
         tree.best(unary, scores, codes)
-    wide = inference.routes.wide
+    wide = inference.chosen.wide
     if len(wide):
         nodes = nodes_of(graphs, wide)
         codes[nodes] = _annealed(structure, graphs, inference, scores, rng)
@@ -139,7 +139,7 @@ def _annealed(
     rng: np.random.Generator,
 ) -> Ints:
     """For each wide example the labels of the highest score: those of loopy beliefs, or of chains that cool down."""
-    wide = inference.routes.wide
+    wide = inference.chosen.wide
     part = graphs.chosen(wide)
     nodes = nodes_of(graphs, wide)
     start = np.argmax(inference.solve(scores).tables[0][nodes], axis=1)
@@ -166,10 +166,10 @@ def drawn_codes(
     structure: CliqueStructure, graphs: Graphs, weights: Floats, engine: Engine, count: int, rng: np.random.Generator
 ) -> tuple[Ints, SampledNodes | None]:
     """Draws (count, nodes) of the labels: exact ones and, for wide graphs, the ends of Gibbs chains; what these say."""
-    inference = GraphInference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)
+    inference = GraphInference(structure, graphs, engine.choose(structure, graphs, asking=True), threads=engine.threads)
     scores = structure.scores(weights, graphs)
     codes = exact_draws(inference, scores, count, rng)
-    wide = inference.routes.wide
+    wide = inference.chosen.wide
     if not len(wide) or not count:
         return codes, None
     unary = unary_scores(structure, graphs, scores)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.calls import explain_methods
 from suffice.checks import choice
 from suffice.errors import DataError
 
@@ -16,6 +17,7 @@ from suffice.errors import DataError
 NEIGHBOURS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
 
 
+@explain_methods
 @dataclass(frozen=True, eq=False, init=False)
 class GraphExample:
     """A graph with its features; the labels of its nodes are what a `GraphCRF` learns and predicts.
@@ -120,7 +122,9 @@ def _array(name: str, given: Any) -> NDArray[Any]:
     try:
         return np.asarray(given)
     except ValueError:
-        raise DataError(f"{name} of a GraphExample make no array: their rows have different lengths.") from None
+        raise DataError(
+            f"{name} of a GraphExample make no array: their rows have different lengths; expected one length."
+        ) from None
 
 
 def _axes(given: Any) -> int:

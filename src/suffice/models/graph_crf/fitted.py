@@ -36,7 +36,7 @@ class GraphCRFFitted(FieldFitted[CliqueStructure]):
             if template.name == name:
                 return template.whole(self.structure.block(self.weights, number))
         names = [template.name for template in self.structure.templates]
-        raise OptionError(f"There is no template {name!r}; the templates are {names}.")
+        raise OptionError(f"There is no template {name!r}; expected one of {names}.")
 
     def decoder(self, engine: Engine | None = None, random_state: int | None = 0) -> GraphDecoder:
         """The weights, asked about graphs by an engine, the usual one unless given."""

@@ -133,7 +133,7 @@ def listed_examples(X: Iterable[Any]) -> list[GraphExample]:
                 "edge features."
             )
     if not examples:
-        raise DataError("X holds no examples.")
+        raise DataError("X holds no examples; expected at least one.")
     return examples
 
 
@@ -213,7 +213,7 @@ def _numbers(where: str, name: str, given: Any, count: int) -> Floats:
     try:
         numbers = np.asarray(given, np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{where}: {what} hold values that are not numbers.") from None
+        raise DataError(f"{where}: {what} hold values that are not numbers; expected numbers.") from None
     if numbers.ndim != 2:
         raise DataError(f"{where}: {what} has shape {numbers.shape}; expected ({count}, features).")
     if len(numbers) != count:
@@ -245,13 +245,13 @@ def _members(where: str, name: str, given: Any, count: int) -> Ints:
     outside = np.argwhere((members < 0) | (members >= count))
     if len(outside):
         i, j = outside[0].tolist()
-        raise DataError(f"{where}, {row} {i}: node {members[i, j]} does not exist; the nodes are 0 to {count - 1}.")
+        raise DataError(f"{where}, {row} {i}: node {members[i, j]} does not exist; expected 0 to {count - 1}.")
     ordered = np.sort(members, axis=1)
     twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
     if len(twice):
         shown = members[twice[0]].tolist()
         what = "joins a node to itself" if name == EDGES else "names a node twice"
-        raise DataError(f"{where}, {row} {int(twice[0])}: {shown} {what}; the members of a clique are different nodes.")
+        raise DataError(f"{where}, {row} {int(twice[0])}: {shown} {what}; expected different nodes.")
     return members.astype(np.int64)
 
 

@@ -17,8 +17,8 @@ from suffice.engines.chain import Chains, chains_from_logs
 from suffice.engines.loopy import LoopyBeliefs
 from suffice.engines.tree_batches import PlanBatch, TreeBatch
 from suffice.engines.workers import worker_count
+from suffice.models.graph_crf.engine_choice import EngineChoice, PathSteps, ShapeGroup, steps_of
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.routes import PathSteps, Routes, ShapeGroup, steps_of
 from suffice.models.graph_crf.structure import CliqueStructure
 
 #: Evaluations to expect of a fit, for the choice between NumPy and compiled loops.
@@ -48,21 +48,21 @@ class GraphInference:
         self,
         structure: CliqueStructure,
         graphs: Graphs,
-        routes: Routes,
+        chosen: EngineChoice,
         *,
         threads: int | None = None,
         calls: int | None = None,
         passes: int = PASSES,
     ) -> None:
         """calls: how often it will be asked, by estimate; passes: most passes of loopy messages."""
-        self.structure, self.graphs, self.routes = structure, graphs, routes
+        self.structure, self.graphs, self.chosen = structure, graphs, chosen
         self.threads, self.calls = worker_count(threads), calls
-        self._lone = nodes_of(graphs, routes.alone)
-        counts = np.diff(graphs.offsets)[routes.alone]
+        self._lone = nodes_of(graphs, chosen.alone)
+        counts = np.diff(graphs.offsets)[chosen.alone]
         self._lone_starts = np.cumsum(counts) - counts
-        self.steps: PathSteps | None = steps_of(graphs, routes.paths) if routes.paths else None
-        self.trees = [TreeGroup(structure, graphs, group) for group in routes.trees]
-        self._loopy = _Loopy(structure, graphs, routes.wide, passes) if len(routes.wide) else None
+        self.steps: PathSteps | None = steps_of(graphs, chosen.paths) if chosen.paths else None
+        self.trees = [TreeGroup(structure, graphs, group) for group in chosen.trees]
+        self._loopy = _Loopy(structure, graphs, chosen.wide, passes) if len(chosen.wide) else None
 
     def solve(self, scores: Sequence[Floats]) -> GraphBeliefs:
         """Beliefs for scores (c, cells) of each template."""
@@ -93,7 +93,7 @@ class GraphInference:
         return chains_from_logs(unary[steps.nodes], transitions, offsets=steps.offsets)
 
     def _alone(self, unary: Floats, log_z: Floats, tables: list[Floats]) -> None:
-        if not len(self.routes.alone):
+        if not len(self.chosen.alone):
             return
         places = self._lone
         logs = unary[places]
@@ -101,7 +101,7 @@ class GraphInference:
         shares = np.exp(logs - tops)
         sums = shares.sum(axis=1, keepdims=True)
         tables[0][places] = shares / sums
-        log_z[self.routes.alone] = np.add.reduceat((np.log(sums) + tops)[:, 0], self._lone_starts)
+        log_z[self.chosen.alone] = np.add.reduceat((np.log(sums) + tops)[:, 0], self._lone_starts)
 
     def _paths(self, unary: Floats, scores: Sequence[Floats], log_z: Floats, tables: list[Floats]) -> None:
         steps, chains = self.steps, self.chains(unary, scores)

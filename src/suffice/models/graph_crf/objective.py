@@ -13,19 +13,20 @@ import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.checks import whole_number
+from suffice.choices import GraphMethod, choices
 from suffice.engines import registry
 from suffice.engines.registry import Planner
 from suffice.errors import SizeError
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.priors import WeightPenalties
+from suffice.models.graph_crf.engine_choice import EngineChoice, chosen_by_name, chosen_by_shape, everything
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import EVALUATIONS, GraphInference, nodes_of
 from suffice.models.graph_crf.pseudo import PseudoLikelihood
-from suffice.models.graph_crf.routes import Routes, everything, routes_by, routes_of
 from suffice.models.graph_crf.structure import CliqueStructure
 
 #: What `inference` may be, besides the name of a registered engine.
-METHODS = ("auto", "exact", "pseudo-likelihood", "loopy", "gibbs")
+METHODS = choices(GraphMethod)
 WORDS = {
     "pseudo-likelihood": "pseudo-likelihood",
     "loopy": "loopy belief propagation",
@@ -56,19 +57,19 @@ class Engine:
         """What plans for the registered engine that the method names; None where it names none."""
         return None if self.method in METHODS else registry.named(self.method, METHODS, "inference")
 
-    def routes(self, structure: CliqueStructure, graphs: Graphs, *, asking: bool = False) -> Routes:
+    def choose(self, structure: CliqueStructure, graphs: Graphs, *, asking: bool = False) -> EngineChoice:
         """The engine for each example of a fit or, when asking, of a question."""
         if (planner := self.planner) is not None:
-            return routes_by(self.method, planner, structure, graphs)
+            return chosen_by_name(self.method, planner, structure, graphs)
         if self.method == "loopy" or (self.method == "pseudo-likelihood" and not asking):
             return everything(graphs)
-        routes = routes_of(structure, graphs, self.most_cells)
-        if self.method == "exact" and len(routes.wide):
+        chosen = chosen_by_shape(structure, graphs, self.most_cells)
+        if self.method == "exact" and len(chosen.wide):
             raise SizeError(
-                f"Example {int(routes.wide[0])}{_others(len(routes.wide) - 1)} a junction tree of more than "
+                f"Example {int(chosen.wide[0])}{_others(len(chosen.wide) - 1)} a junction tree of more than "
                 f"{self.most_cells:,} cells. Raise max_cells, or use inference='auto'."
             )
-        return routes
+        return chosen
 
 
 def _others(number: int) -> str:
@@ -93,10 +94,10 @@ class GraphObjective(FieldObjective[CliqueStructure]):
         self._given = graphs, codes, shares
         self.features = np.zeros(structure.length)
         self.converged = True
-        self.routes = engine.routes(structure, graphs)
+        self.chosen = engine.choose(structure, graphs)
         narrow = np.ones(len(graphs), np.bool_)
         if engine.wide != "loopy":
-            narrow[self.routes.wide] = False
+            narrow[self.chosen.wide] = False
         self._exact: tuple[GraphInference, Floats] | None = None
         self._pseudo: tuple[Graphs, PseudoLikelihood] | None = None
         #: Wide examples with the codes of their labels and their shares, where they are not left to loopy messages.
@@ -116,14 +117,14 @@ class GraphObjective(FieldObjective[CliqueStructure]):
         firsts, label = graphs.distinct()
         once = graphs.chosen(firsts)
         inference = GraphInference(
-            structure, once, engine.routes(structure, once), threads=engine.threads, calls=EVALUATIONS
+            structure, once, engine.choose(structure, once), threads=engine.threads, calls=EVALUATIONS
         )
         self._exact = inference, np.bincount(label, shares, len(firsts)).astype(np.float64)
 
     @property
     def wide(self) -> int:
         """How many examples are too wide for exact inference."""
-        return len(self.routes.wide)
+        return len(self.chosen.wide)
 
     @property
     def at_most_one(self) -> bool:
@@ -133,12 +134,12 @@ class GraphObjective(FieldObjective[CliqueStructure]):
     @property
     def engine_in_words(self) -> str:
         """How expectations were computed that are not exact."""
-        return "" if self.exact else self.routes.in_words(WORDS[self.engine.wide])
+        return "" if self.exact else self.chosen.in_words(WORDS[self.engine.wide])
 
     @property
     def exact(self) -> bool:
         """Whether every expectation is exact."""
-        return self._pseudo is None and not len(self.routes.wide)
+        return self._pseudo is None and not len(self.chosen.wide)
 
     @property
     def concave(self) -> bool:

@@ -57,7 +57,7 @@ class CliqueWeights:
 def census(shard: GraphShard, given: CliqueWeights) -> Answers:
     """Features of the labels given where the likelihood is exact, and of all; how many graphs are too wide for it."""
     objective = shard.under(given)
-    return Answers((objective.features, objective.observed(), len(objective.routes.wide)))
+    return Answers((objective.features, objective.observed(), len(objective.chosen.wide)))
 
 
 def variance(shard: GraphShard, given: CliqueWeights) -> Floats:

@@ -188,8 +188,8 @@ def exact_draws(inference: GraphInference, scores: Sequence[Floats], count: int,
     graphs, size = inference.graphs, inference.structure.size
     unary = unary_scores(inference.structure, graphs, scores)
     codes = np.full((count, int(graphs.offsets[-1])), -1, np.int64)
-    routes = inference.routes
-    alone = np.isin(graphs.parts[0].owner, routes.alone)
+    chosen = inference.chosen
+    alone = np.isin(graphs.parts[0].owner, chosen.alone)
     if alone.any():
         shares = np.exp(unary[alone] - unary[alone].max(axis=1, keepdims=True))
         sums = np.cumsum(shares, axis=1)

@@ -91,8 +91,8 @@ class GraphStochastic(Stochastic[GraphPart]):
         structure, plan, graphs = self.structure, self.plan, part.graphs
         scores = structure.scores(x, graphs)
         if plan.expectations == "sampled":
-            routes = Engine("exact", self.engine.most_cells).routes(structure, graphs)
-            return exact_draws(GraphInference(structure, graphs, routes, threads=1), scores, plan.samples, self.rng)
+            chosen = Engine("exact", self.engine.most_cells).choose(structure, graphs)
+            return exact_draws(GraphInference(structure, graphs, chosen, threads=1), scores, plan.samples, self.rng)
         sampler = self._sampler(part)
         logs = sampler.union.flat(unary_scores(structure, graphs, scores), scores)
         codes = sampler.draw(logs, self.standing(part.steps), plan.samples, plan.sweeps, self.rng)[0]

@@ -11,6 +11,7 @@ import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.checks import choice, whole_number
+from suffice.choices import Expectations, choices
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, listing
 from suffice.families.base import generator
@@ -41,7 +42,7 @@ GraphData = FieldData[Graphs]
 #: Of graphs together in this process, or of those in shards.
 AnyGraphObjective = GraphObjective | HeldGraphObjective
 
-EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
+EXPECTATIONS = choices(Expectations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
 
     def marks(self, data: GraphData) -> Iterable[Any]:
         """What tells labelled graphs from others."""
-        return data.held.sum(None, digest)
+        return list(data.held.sum(None, digest))
 
     # -- the problem -------------------------------------------------------------------------------------------------
 
@@ -195,7 +196,7 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
         if isinstance(objective, HeldGraphObjective):
             engine, shards = objective.engine_in_words or "exact inference", counted(held.shards, "shard")
             return f"{engine}, {data.steps:,} nodes in {shards} {held.location}, {counted(held.rounds, 'round')}"
-        return objective.routes.in_words(WORDS[objective.engine.wide])
+        return objective.chosen.in_words(WORDS[objective.engine.wide])
 
     def notes(self, objective: AnyGraphObjective) -> tuple[str, ...]:
         """What a receipt says about an objective that is not the likelihood itself."""

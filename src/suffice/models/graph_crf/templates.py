@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.choices import EdgeWeights, choices
 from suffice.errors import OptionError, SizeError, listing
 
 #: Ways in which the weights of a template may depend on labels.
-FORMS = ("full", "symmetric", "equal")
+FORMS = choices(EdgeWeights)
 #: Most cells of the table of one clique, and most nodes of a clique.
 MOST_CELLS, MOST_MEMBERS = 2**20, 32
 

@@ -19,7 +19,7 @@ from suffice.models.hidden_markov.certificate import climbed_certificate
 from suffice.models.hidden_markov.check import computed_again, judged_statistics
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
-from suffice.models.hidden_markov.learning import Learner, estimate_name, remarks
+from suffice.models.hidden_markov.learning import Learner, estimate_name, parameterisation, remarks
 from suffice.models.hidden_markov.matched import LearnedFrom
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.models.hidden_markov.rounds import HeldChains
@@ -139,8 +139,6 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
         if unused:
             warn("; ".join(unused))
         notes = (*notes, *runs.notes)
-        if len(runs.scores) > 1:
-            notes = (*notes, f"objectives of {len(runs.scores)} runs: {', '.join(f'{s:.6f}' for s in runs.scores)}")
         passes, emission = max(runs.evaluations, 1), data.emission
         return Found(
             HiddenMarkovFitted(
@@ -150,6 +148,7 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
             estimate_name(self.options, emission, values, hidden=True),
             runs.outcome,
             notes,
+            parameterisation=parameterisation(self.options, emission, values),
             passes=passes,
         )
 

@@ -11,9 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import byte_count, choice, weights_of, whole_number
+from suffice.attributes import Read
+from suffice.checks import choice, weights_of, whole_number
+from suffice.choices import CovarianceShape, Estimate, PathMethod, Squarem, Topology, choices
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
+from suffice.families.bernoulli import Bernoulli
+from suffice.families.categorical import Categorical
+from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator, delegated, delegated_property
@@ -36,11 +41,22 @@ from suffice.models.hidden_markov.standard_errors import standard_errors
 from suffice.models.hidden_markov.structure import read_fixed, read_tied
 from suffice.models.hidden_markov.tables import PROBABILITIES
 from suffice.models.hidden_markov.task import HiddenMarkovTask
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 from suffice.sources.sequences import FormOptions, SequenceForm
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
+
+
+def _parts(emission: Any) -> list[Any]:
+    """The distributions that an emission is made of."""
+    from suffice.models.mixture import Mixture
+
+    if isinstance(emission, Mapping):
+        return [part for one in emission.values() for part in _parts(one)]
+    if isinstance(emission, list | tuple):
+        return [part for one in emission for part in _parts(one)]
+    return _parts(emission.get_params(deep=False)["components"]) if isinstance(emission, Mixture) else [emission]
 
 
 class HiddenMarkovModel(Estimator):
@@ -92,23 +108,41 @@ class HiddenMarkovModel(Estimator):
 
     _without_summary = "it learns from sequences. Counts of known states add up by partial_fit(sequences, states)"
 
+    _idle = (
+        Idle(
+            "covariance",
+            lambda given: not any(isinstance(one, str | MultivariateNormal) for one in _parts(given["emission"])),
+            "it is one of MultivariateNormal, and no state emits one",
+        ),
+        Idle(
+            "estimate",
+            lambda given: given["prior"] is None and not any(getattr(p, "prior", p) for p in _parts(given["emission"])),
+            "without a prior the estimate is that of maximum likelihood",
+        ),
+        Idle(
+            "variance_floor",
+            lambda given: all(isinstance(one, Categorical | Bernoulli) for one in _parts(given["emission"])),
+            "symbols have no variance",
+        ),
+    )
+
     def __init__(
         self,
         states: Any,
         emission: Any,
         *,
-        covariance: str = "full",
+        covariance: CovarianceShape = "full",
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         initial: Any = None,
         transitions: Any = None,
         emissions: Any = None,
-        topology: str | None = None,
+        topology: Topology | None = None,
         fixed: Any = (),
         tied: Any = None,
         n_init: int = 1,
         random_state: Any = 0,
-        acceleration: str | None = None,
+        acceleration: Squarem | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
         memory_limit: int | str | None = None,
@@ -126,12 +160,8 @@ class HiddenMarkovModel(Estimator):
             raise OptionError(
                 f"fixed is {fixed!r}; what is fixed needs start values, by initial=, transitions= or emissions=."
             )
-        choice(estimate, "estimate", (None, "mean", "map"))
+        choice(estimate, "estimate", (None, *choices(Estimate)))
         whole_number(n_init, "n_init")
-        if memory_limit is not None:
-            byte_count(memory_limit, "memory_limit")
-        if threads is not None:
-            whole_number(threads, "threads", otherwise=", or None for all cores")
 
     def _task(self) -> HiddenMarkovTask:
         return HiddenMarkovTask(self._options)
@@ -170,6 +200,7 @@ class HiddenMarkovModel(Estimator):
         Returns:
             self
         """
+        self._refuse_idle()
         given = _inputs(sequences, states, sample_weight, SequenceForm(lengths, group, order, columns))
         return self._adopt(run(self._task(), given, self._control()))
 
@@ -218,15 +249,16 @@ class HiddenMarkovModel(Estimator):
         """The names of what is seen at a step; None where it has none."""
         return self.fitted_.columns
 
-    initial_ = delegated_property(HiddenMarkovFitted.initial)
-    transitions_ = delegated_property(HiddenMarkovFitted.transitions)
-    emissions_ = delegated_property(HiddenMarkovFitted.emissions)
+    initial_: Read[Floats] = delegated_property(HiddenMarkovFitted.initial)
+    transitions_: Read[Floats] = delegated_property(HiddenMarkovFitted.transitions)
+    emissions_: Read[list[Any]] = delegated_property(HiddenMarkovFitted.emissions)
     # The names of hmmlearn.
-    startprob_, transmat_ = initial_, transitions_
-    means_ = delegated_property(HiddenMarkovFitted.means)
-    covars_ = delegated_property(HiddenMarkovFitted.covariances)
-    emission_probabilities_ = delegated_property(HiddenMarkovFitted.symbol_probabilities)
-    symbols_ = delegated_property(HiddenMarkovFitted.symbols)
+    startprob_ = initial_
+    transmat_ = transitions_
+    means_: Read[Floats] = delegated_property(HiddenMarkovFitted.means)
+    covars_: Read[Floats] = delegated_property(HiddenMarkovFitted.covariances)
+    emission_probabilities_: Read[Floats] = delegated_property(HiddenMarkovFitted.symbol_probabilities)
+    symbols_: Read[tuple[Hashable, ...]] = delegated_property(HiddenMarkovFitted.symbols)
 
     @property
     def scores_(self) -> tuple[float, ...]:
@@ -296,7 +328,7 @@ class HiddenMarkovModel(Estimator):
         sequences: Any,
         lengths: ArrayLike | None = None,
         *,
-        method: str = "viterbi",
+        method: PathMethod = "viterbi",
         group: Hashable | None = None,
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
@@ -306,7 +338,7 @@ class HiddenMarkovModel(Estimator):
         Of a Dask or Spark frame with `group` a frame of the same kind: a row for each of its rows, with group, order
         and the column "state"; not computed yet. Distributions that cannot have the value 0 give arrays.
         """
-        choice(method, "method", ("viterbi", "posterior"))
+        choice(method, "method", choices(PathMethod))
         form = SequenceForm(lengths, group, order, columns)
         there = self._task().decoded(sequences, form, self.fitted_, method)
         return self._asked(sequences, form).states(method) if there is None else there
@@ -383,7 +415,7 @@ class HiddenMarkovModel(Estimator):
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def match_states(
-        self, sequences: Any, states: Any, *, method: str = "viterbi", **form: Unpack[FormOptions]
+        self, sequences: Any, states: Any, *, method: PathMethod = "viterbi", **form: Unpack[FormOptions]
     ) -> dict[Hashable, Hashable]:
         """Which true label each hidden state stands for, so that the most steps agree (an assignment problem).
 
@@ -391,7 +423,9 @@ class HiddenMarkovModel(Estimator):
         """
         return match(*self._compared(sequences, states, SequenceForm(**form), method), self.states_)
 
-    def accuracy(self, sequences: Any, states: Any, *, method: str = "viterbi", **form: Unpack[FormOptions]) -> float:
+    def accuracy(
+        self, sequences: Any, states: Any, *, method: PathMethod = "viterbi", **form: Unpack[FormOptions]
+    ) -> float:
         """Share of steps whose predicted state, matched to the true labels, is right.
 
         Steps without a true label are left out. method: as in `predict`.
@@ -400,7 +434,9 @@ class HiddenMarkovModel(Estimator):
         names = match(path, truth, self.states_)
         return float(np.mean([names[a] == b for a, b in zip(path, truth, strict=True)]))
 
-    def _compared(self, sequences: Any, states: Any, form: SequenceForm, method: str) -> tuple[list[Any], list[Any]]:
+    def _compared(
+        self, sequences: Any, states: Any, form: SequenceForm, method: PathMethod
+    ) -> tuple[list[Any], list[Any]]:
         """Predicted states and true labels of the steps that have one."""
         form, states = split_form(self.fitted_.form_of(sequences, form), sequences, states)
         answer = self.predict(sequences, method=method, **vars(form))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import choice
+from suffice.choices import PathMethod, choices
 from suffice.domain import is_missing, sort_states
 from suffice.engines.chain import Chains
 from suffice.engines.chain_blocks import blocks, map_blocks
@@ -39,7 +40,7 @@ class StateDecoder:
 
     def states(self, method: str) -> Any:
         """The most probable path of states ("viterbi"), or the most probable state at each step ("posterior")."""
-        choice(method, "method", ("viterbi", "posterior"))
+        choice(method, "method", choices(PathMethod))
         codes = self._paths(1)[0][0] if method == "viterbi" else self._posteriors().argmax(axis=1)
         return self.asked.give(self.fitted.named(codes))
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import read_only, whole_number
-from suffice.errors import FileFormatError, OptionError
+from suffice.errors import FileFormatError, MissingAttributeError, OptionError
 from suffice.families.base import as_floats, generator, take_states
 from suffice.models.hidden_markov.build import emission_of
 from suffice.models.hidden_markov.emissions.contract import Data, Emission
@@ -79,7 +79,9 @@ class HiddenMarkovFitted:
 
     def _normal(self, name: str) -> Floats:
         if name not in self.parameters.emission:
-            raise OptionError("The states emit no normal distributions; read their distributions in emissions_.")
+            raise MissingAttributeError(
+                f"The states emit no normal distributions and have no {name}. Read what they emit in emissions_."
+            )
         return read_only(self.parameters.emission[name])
 
     @property
@@ -92,7 +94,7 @@ class HiddenMarkovFitted:
         """P(symbol | state) (K, M), where symbols are emitted."""
         arrays = self.parameters.emission
         if set(arrays) != {"probabilities"}:
-            raise OptionError("The states do not emit symbols; read their distributions in emissions_.")
+            raise MissingAttributeError("The states do not emit symbols. Read what they emit in emissions_.")
         return read_only(arrays["probabilities"])
 
     # -- sequences ---------------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def open_paths(states: Any, opened: Opened[NDArray[Any]], lengths: ArrayLike | N
         raise DataError(
             f"states has {paths.n_sequences} paths of {paths.n_steps} steps in all; the observations have "
             f"{sequences.n_sequences} sequences of {sequences.n_steps} steps. Give one state a step, None where it is "
-            "unknown."
+            "unknown. Lengths of sequences, which add up to the number of steps, are given as lengths=."
         )
     return paths.single()
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import choice
+from suffice.choices import Topology, choices
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
 from suffice.models.hidden_markov.priors import PARTS
 from suffice.options import doubles
 
-TOPOLOGIES = (None, "left-right", "linear")
+TOPOLOGIES = (None, *choices(Topology))
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,9 @@ def read_rows(given: Any, shape: tuple[int, ...], name: str) -> Floats | None:
         raise OptionError(f"{name} has shape {rows.shape}; expected {shape}, one entry for each state.")
     total = np.minimum(rows, 2.0).sum(axis=-1, keepdims=True)
     if not np.isfinite(rows).all() or (rows < 0).any() or np.abs(total - 1).max() > 1e-6:
-        raise OptionError(f"{name} has a row that is no distribution: numbers of at least 0 that add up to 1.")
+        bad = ~np.isfinite(rows).all(axis=-1) | (rows < 0).any(axis=-1) | (np.abs(total[..., 0] - 1) > 1e-6)
+        row = np.atleast_2d(rows)[int(np.argmax(bad))]
+        raise OptionError(f"{name} holds the row {row.tolist()}; expected numbers of at least 0 that add up to 1.")
     return np.where(np.abs(total - 1) > shape[-1] * np.finfo(np.float64).eps, rows / total, rows)
 
 

@@ -82,9 +82,7 @@ class SequenceTable:
         if self.label is not None:
             label = Variable(self.label, "discrete")
             declared[self.label] = label if states is None else Variable.discrete(self.label, states)
-        domain = self.source.infer(list(declared), declared)
-        seen = [v.name for v in declared.values() if v.kind == "discrete" and not v.states]
-        return self.source.infer_integers(domain, seen)
+        return self.source.infer(list(declared), declared)
 
     def surveyed(self, states: States | None) -> tuple[Settled, dict[str, Any]] | None:
         """What one pass says, and what must be known to build the emission; None where that needs rows."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.checks import choice
-from suffice.errors import NotFittedError, OptionError, listing
+from suffice.choices import Coding
+from suffice.errors import NotFittedError, OptionError, listing, shortened
 from suffice.models.markov.number_checks import real_numbers
 from suffice.models.markov.structure import (
     grid_edges,
@@ -54,7 +55,7 @@ def grid(cls: type[N], /, rows: int, columns: int, **options: Any) -> N:
     return cls(edges or [((0, 0),)], **options)
 
 
-def ising(cls: type[N], /, graph: object, *, coding: str = "spin", **options: Any) -> N:
+def ising(cls: type[N], /, graph: object, *, coding: Coding = "spin", **options: Any) -> N:
     """The Ising model, p(x) proportional to exp(sum_i u_i x_i + sum_ij w_ij x_i x_j).
 
     Args:
@@ -92,6 +93,11 @@ def from_potentials(cls: type[N], /, potentials: Mapping[Any, Any], **options: A
 
     A table without labels has the states 0, 1, 2, ... unless ``states=`` declares them.
     """
+    if not isinstance(potentials, Mapping):
+        raise OptionError(
+            f"potentials is {shortened(potentials)}; expected a dict from cliques to tables, such as "
+            "{('a', 'b'): [[1, 2], [3, 1]]}."
+        )
     tables, states = _read_potentials(potentials, options.pop("states", None) or {})
     network = cls(list(tables), states=states, **options)
     with np.errstate(divide="ignore"):
@@ -123,7 +129,10 @@ def _read_potentials(
             array = real_numbers(values, f"The potential of {listing(names)}")
             _declare_axes(names, array.shape, declared)
         if not np.isfinite(array).all() or (array < 0).any():
-            raise OptionError(f"The potential of {listing(names)} holds numbers that are negative or not finite.")
+            raise OptionError(
+                f"The potential of {listing(names)} holds numbers that are negative or not finite; expected finite "
+                f"ones of at least 0."
+            )
         tables[names] = array
     return tables, declared
 
@@ -143,6 +152,8 @@ def _declare_axes(names: tuple[Hashable, ...], shape: tuple[int, ...], declared:
 
 def _family_tables(net: Any) -> dict[tuple[Hashable, ...], Table]:
     """The tables of a discrete Bayesian network, by family."""
+    if not (hasattr(net, "nodes") and callable(getattr(net, "table", None))):
+        raise OptionError(f"net is {shortened(net)}; expected a fitted BayesianNetwork.")
     tables = {}
     for node in net.nodes:
         try:

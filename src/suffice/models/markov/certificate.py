@@ -240,7 +240,7 @@ def _by_products(measured: _ExactMeasurement, slope: Floats, deadline: float) ->
     variance = variances(measured.family.model, measured.marginals)
     diagonal = 1.0 / np.where(variance > CONSTANT, variance, 1.0)
     product = _until(deadline, measured.family.covariance_product(measured.weights))
-    direction = solve_truncated(product, slope, diagonal, FORCING)
+    direction, _ = solve_truncated(product, slope, diagonal, FORCING)
     left = slope - product(direction)
     small = float(left @ (diagonal * left)) <= (2.0 * FORCING) ** 2 * float(slope @ (diagonal * slope))
     if small or (np.abs(left) <= measured.noise).all():

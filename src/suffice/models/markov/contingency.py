@@ -32,6 +32,7 @@ from suffice.domain import Domain, Variable, is_missing, sort_states
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.tree_margins import margins_of_table
 from suffice.errors import DataError, MergeError, MissingColumnError, listing
+from suffice.families.base import as_array
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.number_checks import real_numbers
 from suffice.solvers.margins import TOLERANCE
@@ -82,7 +83,7 @@ def read_cells(
     """
     cells = _read_cells(data, columns, states, known)
     if cells is None and isinstance(data, np.ndarray | list | tuple) and named:
-        cells = _from_axes(np.asarray(data), known if columns is None else columns, states)
+        cells = _from_axes(as_array(data, "table"), known if columns is None else columns, states)
     elif cells is None and not named:
         _refuse_counts(data, states, known)
     if cells is not None:
@@ -213,7 +214,7 @@ def _checked(values: object, what: str) -> Floats:
     array = real_numbers(values, what, DataError)
     if not np.isfinite(array).all() or (array < 0).any():
         wrong = array[~np.isfinite(array) | (array < 0)].ravel()[0]
-        raise DataError(f"{what} holds {wrong}; counts are finite and not negative.")
+        raise DataError(f"{what} holds {wrong}; expected counts, finite and at least 0.")
     used = array[array > 0.0]
     largest, least = used.max(initial=0.0), used.min(initial=np.inf)
     if largest > MOST / max(used.size, 1) or least < max(1.0, largest) / MOST:

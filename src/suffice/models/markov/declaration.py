@@ -8,21 +8,25 @@ from typing import Any, Self, Unpack
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats, RandomState
+from suffice.attributes import Read, computed
+from suffice.choices import Acceleration, MarkovSolver, MissingValues, OnInconsistent, Registered
+from suffice.engines.junction_tree import TreePlan
 from suffice.errors import MissingValueError, require
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.driver import Fit
-from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
 from suffice.fitting.portrait import Portrait
 from suffice.models.em.rows import has_missing
 from suffice.models.markov import builders, comparison
 from suffice.models.markov.approximate.estimates import Estimate, estimate_log_partition, estimate_score
+from suffice.models.markov.feature import Feature
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.portrait import network_portrait
 from suffice.models.markov.specification import TOLERANCE, Specification
 from suffice.models.markov.structure import Term, grid_edges
 from suffice.models.markov.task import MarkovTask
-from suffice.options import RunOptions, own_options
+from suffice.options import Idle, RunOptions, own_options
 
 
 class MarkovNetwork(SummaryEstimator):
@@ -40,7 +44,8 @@ class MarkovNetwork(SummaryEstimator):
         structure: a list of cliques (tuples of variables) and features; a networkx graph, whose edges are the cliques:
             pairwise tables, and tables of single nodes for nodes without edges; another Markov network; or a Bayesian
             network, whose families are the cliques.
-        states: declared states by variable; a declared state that never occurs keeps its place.
+        states: by variable a list of states, of which one that never occurs keeps its place, or ``"discrete"`` for
+            those seen; more than 50 different integers have to be declared.
         hidden: number of states, or list of states, of variables that are never observed; columns of their names are
             not read. `states` may name the states that `hidden` counts.
         missing: what missing values in the rows do: ``"em"`` or ``"raise"``.
@@ -82,20 +87,40 @@ class MarkovNetwork(SummaryEstimator):
     0.333333
     """
 
+    fitted_: MarkovFitted
+
+    _idle = (
+        *(
+            Idle(name, lambda given: given["solver"] not in ("sml", "cd"), "it is one of solver='sml' and solver='cd'")
+            for name in ("batch_size", "step_size")
+        ),
+        Idle("n_init", lambda given: not given["hidden"], "EM begins at random where variables are hidden: none is"),
+        *(
+            Idle(
+                name,
+                lambda given: given["missing"] == "raise" and not given["hidden"],
+                "it is one of EM, which neither hidden variables nor, with missing='raise', missing values call for",
+            )
+            for name in ("acceleration", "m_steps")
+        ),
+        Idle("check_existence", lambda given: given["prior"] is not None, "with a prior the maximum exists"),
+        Idle("start", lambda given: given["solver"] == "closed-form", "a closed form begins nowhere"),
+    )
+
     def __init__(
         self,
         structure: Any,
         *,
         states: Mapping[Any, Any] | None = None,
         hidden: Mapping[Any, Any] | None = None,
-        missing: str = "em",
+        missing: MissingValues = "em",
         prior: object = None,
-        solver: str = "auto",
+        solver: MarkovSolver | Registered = "auto",
         start: Any = None,
         m_steps: int | None = None,
         n_init: int = 1,
-        acceleration: str | None = None,
-        on_inconsistent: str = "raise",
+        acceleration: Acceleration | None = None,
+        on_inconsistent: OnInconsistent = "raise",
         check_existence: bool = True,
         sampling: object = None,
         batch_size: int | None = None,
@@ -122,9 +147,9 @@ class MarkovNetwork(SummaryEstimator):
         """Cliques and features, in order."""
         return self._spec.terms
 
-    cliques = delegated_property(Specification.cliques, of="_spec")
-    features = delegated_property(Specification.features, of="_spec")
-    edges = delegated_property(Specification.edges, of="_spec")
+    cliques: Read[tuple[tuple[Hashable, ...], ...]] = delegated_property(Specification.cliques, of="_spec")
+    features: Read[tuple[Feature, ...]] = delegated_property(Specification.features, of="_spec")
+    edges: Read[tuple[tuple[Hashable, Hashable], ...]] = delegated_property(Specification.edges, of="_spec")
 
     def states(self, node: Hashable) -> tuple[Hashable, ...]:
         """The states of a variable."""
@@ -214,15 +239,15 @@ class MarkovNetwork(SummaryEstimator):
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    weights_ = delegated_property(MarkovFitted.weights)
-    weight_names_ = delegated_property(MarkovFitted.weight_names)
-    log_partition_ = delegated_property(MarkovFitted.log_partition)
-    information_ = delegated_property(MarkovFitted.information)
-    plan_ = delegated_property(MarkovFitted.plan)
-    scores_ = delegated_property(MarkovFitted.em_scores)
-    n_expectations_ = delegated_property(MarkovFitted.em_expectations)
-    fields_ = delegated_property(MarkovFitted.fields)
-    couplings_ = delegated_property(MarkovFitted.couplings)
+    weights_: Read[Floats] = delegated_property(MarkovFitted.weights)
+    weight_names_: Read[tuple[str, ...]] = delegated_property(MarkovFitted.weight_names)
+    log_partition_: Read[float] = delegated_property(MarkovFitted.log_partition)
+    information_: Read[Floats] = delegated_property(MarkovFitted.information)
+    plan_: Read[TreePlan] = delegated_property(MarkovFitted.plan)
+    scores_: Read[tuple[float, ...]] = delegated_property(MarkovFitted.em_scores)
+    n_expectations_: Read[int] = delegated_property(MarkovFitted.em_expectations)
+    fields_: Read[dict[Hashable, Any]] = delegated_property(MarkovFitted.fields)
+    couplings_: Read[dict[tuple[Hashable, ...], float]] = delegated_property(MarkovFitted.couplings)
     potential = delegated(MarkovFitted.potential)
     factors = delegated(MarkovFitted.factors)
     log_partition = delegated(MarkovFitted.log_partition_of)
@@ -264,7 +289,7 @@ class MarkovNetwork(SummaryEstimator):
     score_samples = delegated(MarkovFitted.score_samples)
     predict_proba = delegated(MarkovFitted.predict_proba)
     predict = delegated(MarkovFitted.predict)
-    sample = delegated(MarkovFitted.sample)
+    sample = drawn(MarkovFitted.sample)
     to_joint = delegated(MarkovFitted.to_joint)
     estimate_log_partition = delegated(estimate_log_partition)
 
@@ -296,13 +321,13 @@ class MarkovNetwork(SummaryEstimator):
     # -- against the saturated model ---------------------------------------------------------------------------------
 
     n_cells_ = property(comparison.n_cells)
-    df_ = property(comparison.df)
-    deviance_ = property(comparison.deviance)
-    chi2_ = property(comparison.chi2)
-    p_value_ = property(comparison.p_value)
-    adjusted_n_params_ = property(comparison.adjusted_n_params)
-    adjusted_df_ = property(comparison.adjusted_df)
-    fitted_counts_ = property(comparison.fitted_counts)
+    df_ = computed(comparison.df)
+    deviance_ = computed(comparison.deviance)
+    chi2_ = computed(comparison.chi2)
+    p_value_ = computed(comparison.p_value)
+    adjusted_n_params_ = computed(comparison.adjusted_n_params)
+    adjusted_df_ = computed(comparison.adjusted_df)
+    fitted_counts_ = computed(comparison.fitted_counts)
     summary = comparison.summary
 
     def deviance(self, data: object, *, sample_weight: object = None, columns: object = None) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.errors import ExistenceWarning, Remark
 from suffice.models.markov.contingency import observed_margin
 from suffice.models.markov.existence_proof import shown_to_exist
 from suffice.models.markov.family import LogLinearFamily, Masks, limit_masks
@@ -23,10 +24,11 @@ from suffice.statistics import Summary
 #: Parts of a direction below this share of its largest one are rounding of the linear programme.
 MOVES = 1e-9
 
-_NOT_ATTAINED = "the maximum is not attained: the distribution returned is its limit"
-_NOT_COMPLETE = (
+_NOT_ATTAINED = Remark("the maximum is not attained: the distribution returned is its limit", ExistenceWarning)
+_NOT_COMPLETE = Remark(
     "the maximum is not attained: the cells of terms that vanish have been left out of the distribution, but whether "
-    "further joint states vanish in its limit was not decided"
+    "further joint states vanish in its limit was not decided",
+    ExistenceWarning,
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.calls import explain_methods
 from suffice.domain import Domain, state_key
 from suffice.errors import FileFormatError, OptionError, listing
 from suffice.models.markov.number_checks import check_size, real_numbers
@@ -23,6 +24,7 @@ def _rebuilt(placements: tuple[Names, ...], values: object, name: str) -> Featur
     return Feature(list(placements), values, name=name)
 
 
+@explain_methods
 class Feature:
     """f(x) with one weight: the model holds the factor exp(weight * f(x)).
 
@@ -172,7 +174,7 @@ def _evaluate(values: object, domain: Domain, name: str) -> Floats:
     if array.shape != shape:
         raise OptionError(
             f"The feature {name!r} has values of shape {array.shape}; its variables {listing(domain.names)} have "
-            f"{shape} states."
+            f"{shape} states. Give one number for each joint state."
         )
     return array
 

@@ -54,7 +54,7 @@ def untold_weights(model: LogLinear) -> list[int]:
         rows = coordinates[block]
         if len(block) > 1 and matrix_rank(rows) < len(block):
             untold[block[_dependent(rows.toarray())]] = True
-    return np.flatnonzero(features_of(model))[untold].tolist()
+    return list(np.flatnonzero(features_of(model))[untold].tolist())
 
 
 def untold_notes(model: LogLinear, penalty: Penalty | None) -> tuple[str, ...]:

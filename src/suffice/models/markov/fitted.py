@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import read_only
+from suffice.choices import ExactEngine, Registered
 from suffice.domain import Domain
 from suffice.engines import registry
 from suffice.engines.junction_tree import TreePlan
@@ -162,7 +163,7 @@ class MarkovFitted:
         names = self.domain.names_of(list(clique) if isinstance(clique, set | frozenset) else clique)
         number = model.scope_number(names)
         if number is None:
-            raise OptionError(f"No term is on exactly {listing(names)}; there are {listing(model.scopes)}.")
+            raise OptionError(f"No term is on exactly {listing(names)}; expected one of {listing(model.scopes)}.")
         logs = model.part(self.family.potentials(self.finite)[: model.n_cells], number)
         scope = model.scopes[number]
         table = Table(self.domain.select(scope), np.exp(logs))
@@ -225,7 +226,7 @@ class MarkovFitted:
         variables: object,
         given: Mapping[Any, Any] | None = None,
         *,
-        engine: str = "exact",
+        engine: ExactEngine | Registered = "exact",
         random_state: object = None,
     ) -> Table:
         """P(variables | given), exactly, axes in the order asked.

@@ -37,7 +37,10 @@ def couplings_of(fitted: MarkovFitted) -> dict[tuple[Hashable, ...], float]:
             if _is_like(fitted, term, product_of) or _is_like(fitted, term, agreement):
                 couplings |= dict.fromkeys(term.placements, float(fitted.weights[own][0]))
     if not couplings:
-        raise OptionError("The network has no coupling, a feature f(x, y) = x y or 1{x = y} of pairs.")
+        raise OptionError(
+            "The network has no coupling, a feature f(x, y) = x y or 1{x = y} of pairs. Use MarkovNetwork.ising "
+            "or potts."
+        )
     return couplings
 
 

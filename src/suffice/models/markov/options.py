@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from suffice.checks import choice, whole_number
+from suffice.choices import Acceleration, MissingValues, OnInconsistent, choices
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.learning import OWN_SOLVERS
 from suffice.solvers.registry import check_solver
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "on_inconsistent": ("raise", "warn"),
-    "missing": ("em", "raise"),
-    "acceleration": (None, "squarem", "lbfgs"),
+    "on_inconsistent": choices(OnInconsistent),
+    "missing": choices(MissingValues),
+    "acceleration": (None, *choices(Acceleration)),
 }
 
 

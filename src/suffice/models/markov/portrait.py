@@ -64,8 +64,9 @@ def network_portrait(network: MarkovNetwork, *, fitted: bool) -> Portrait:
     graph = Graph(network.nodes, network.edges)
     if not fitted:
         return Portrait(type(network).__name__, "markov", graph=graph)
+    drawn: Portrait = network.fitted_.portrait()
     return replace(
-        network.fitted_.portrait(),
+        drawn,
         title=type(network).__name__,
         graph=graph,
         n_params=lambda: network.n_params_,

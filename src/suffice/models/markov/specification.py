@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,11 +10,19 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.checks import byte_count
-from suffice.domain import Domain, Variable, declare
+from suffice.checks import byte_count, generator
+from suffice.domain import Domain, Variable, declare_all
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
-from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
+from suffice.errors import (
+    EstimateError,
+    ExistenceWarning,
+    OptionError,
+    SizeError,
+    listing,
+    warn,
+    without_states,
+)
 from suffice.fitting.summaries import SummaryData, SummaryFitted
 from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.hidden import hidden_variables
@@ -76,7 +83,7 @@ class MarkovData(SummaryData):
 
 def warn_conflict(sentence: str) -> str:
     """Warn that no distribution has the margins; gives the sentence."""
-    warnings.warn(f"{sentence} They are fitted as far as it goes.", SufficeWarning, stacklevel=2)
+    warn(f"{sentence} They are fitted as far as it goes.", ExistenceWarning)
     return sentence
 
 
@@ -144,7 +151,7 @@ class Specification:
 
     @cached_property
     def _stated(self) -> dict[Hashable, Variable]:
-        return {name: declare(name, states) for name, states in (self.options["states"] or {}).items()}
+        return declare_all(self.options["states"] or {})
 
     @property
     def declared(self) -> dict[Hashable, Variable]:
@@ -163,7 +170,7 @@ class Specification:
 
     def solving_stream(self) -> np.random.Generator:
         """The random numbers of a solver's chains."""
-        return np.random.default_rng(self.options["random_state"])
+        return generator(self.options["random_state"])
 
     def judging_stream(self) -> np.random.Generator:
         """Those of a judge's: the same at each call where the option is a seed, and never those of the solver."""
@@ -248,7 +255,7 @@ class Specification:
     def given(self, weights: object, domain: Domain | None) -> MarkovFitted:
         """A value with given weights (n_weights,), which may be infinite; domain: known states, else all declared."""
         if domain is None:
-            missing = [name for name in self.nodes if name not in self.declared]
+            missing = [name for name in self.nodes if not (name in self.declared and self.declared[name].states)]
             if missing:
                 raise OptionError(
                     f"Given weights need the states of all variables; declare {listing(missing)} in states=."
@@ -279,7 +286,7 @@ class Specification:
     def tabulated(self, known: MarkovFitted | None) -> list[Term]:
         """The terms for a file: functions are written as their tables, where the states are known."""
         domain = None if known is None else known.domain
-        if domain is None and len(self.declared) == len(self.nodes):
+        if domain is None and all(name in self.declared and self.declared[name].states for name in self.nodes):
             domain = Domain(self.declared.values())
         return [
             term.tabulated(domain) if isinstance(term, Feature) and domain is not None else term for term in self.terms
@@ -296,9 +303,11 @@ class Specification:
         domain = summary.domain.merge(Domain(self.hidden.values())).select(self.nodes)
         for variable in domain.variables:
             if variable.card == 0:
-                raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
+                raise without_states(variable.name, summary.rows)
         if not summary.weight > 0:
-            raise EstimateError("There are no rows to learn from: their total weight is 0.")
+            raise EstimateError(
+                "There are no rows to learn from: their total weight is 0. Give rows with a weight above 0."
+            )
         return domain
 
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from suffice.errors import OptionError, listing
+from suffice.graphs.nodes import refuse_table
 from suffice.graphs.notation import WrittenGraph, is_written, parse_graph
 from suffice.models.markov.feature import Feature
 
@@ -37,14 +38,15 @@ def read_terms(structure: Any) -> tuple[Term, ...]:
         return _from_text(parse_graph(structure, EXPECTED))
     if isinstance(structure, str | bytes | Feature) or not isinstance(structure, Iterable):
         raise OptionError(f"The structure is {structure!r}; {EXPECTED}.")
+    refuse_table(structure, EXPECTED)
     return tuple(_read_term(term) for term in structure)
 
 
 def _from_text(graph: WrittenGraph) -> tuple[Names, ...]:
     if graph.arrows:
         raise OptionError(
-            f"The structure has the arrow {' -> '.join(graph.arrows[0])}; a Markov network has lines, 'a -- b'. Arrows "
-            "make a BayesianNetwork."
+            f"The structure has the arrow {' -> '.join(graph.arrows[0])}; a Markov network has lines, 'a -- b'. Write "
+            "lines, or use a BayesianNetwork."
         )
     return (*graph.cliques, *((name,) for name in graph.alone))
 
@@ -58,9 +60,9 @@ def _read_term(term: object) -> Term:
     if not clique:
         raise OptionError("A clique has no variables. Leave it out.")
     if not all(isinstance(name, Hashable) for name in clique):
-        raise OptionError(f"The clique {term!r} holds a name that cannot be a variable.")
+        raise OptionError(f"The clique {term!r} holds a name that cannot be a variable; use texts, numbers or tuples.")
     if len(set(clique)) != len(clique):
-        raise OptionError(f"The clique {listing(clique)} names a variable twice.")
+        raise OptionError(f"The clique {listing(clique)} names a variable twice. Name it once.")
     return clique
 
 
@@ -82,7 +84,7 @@ def graph_edges(graph: Any) -> list[tuple[Hashable, Hashable]]:
     for edge in given:
         pair = tuple(edge) if isinstance(edge, tuple | list) else (edge,)
         if len(pair) != 2 or pair[0] == pair[1]:
-            raise OptionError(f"An edge joins two different variables; found {edge!r}.")
+            raise OptionError(f"Found the edge {edge!r}; expected two different variables.")
         if frozenset(pair) in edges:
             raise OptionError(f"The edge between {pair[0]!r} and {pair[1]!r} is given more than once. Give it once.")
         edges[frozenset(pair)] = pair
@@ -98,7 +100,7 @@ def graph_nodes(graph: Any, edges: Sequence[tuple[Hashable, Hashable]]) -> list[
 def grid_edges(rows: int, columns: int) -> list[tuple[Hashable, Hashable]]:
     """The edges of a grid, whose nodes are the pairs (row, column)."""
     if rows < 1 or columns < 1:
-        raise OptionError(f"A grid of {rows} by {columns} has no nodes.")
+        raise OptionError(f"A grid of {rows} by {columns} has no nodes; expected at least 1 row and 1 column.")
     edges: list[tuple[Hashable, Hashable]] = []
     for row in range(rows):
         for column in range(columns):

@@ -28,7 +28,7 @@ from suffice.errors import (
     listing,
 )
 from suffice.fitting.contract import Inputs, Judgement, Problem, Purpose
-from suffice.fitting.summaries import SummaryData, SummaryTask, answered, read_columns, rows_bar
+from suffice.fitting.summaries import Declaring, SummaryData, SummaryTask, answered, read_columns, rows_bar
 from suffice.models.em.held_rows import HeldData, hold_rows, refuse_unkept, rows_are_kept, score_rows
 from suffice.models.em.rows import has_missing
 from suffice.models.markov.approximate.fit import SamplingProblem
@@ -86,6 +86,8 @@ class MarkovTask(SummaryTask[MarkovFitted]):
 
     spec: Specification
     by_rows: bool = False
+
+    declaring = Declaring(numbers="cut its numbers into intervals, as a Markov network has no real columns")
 
     # -- the statistics ----------------------------------------------------------------------------------------------
 
@@ -210,7 +212,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         self, source: Source, known: MarkovFitted | None, purpose: Purpose, ask: Ask, *, jointly: bool
     ) -> MarkovData:
         """One pass over an open source where no value is missing; else the distinct rows, by another."""
-        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose), self.declaring)
         with rows_bar(bool(self.options["progress"])) as advance:
             met = summarize_complete(source, domain, ask(domain), progress=advance)
         if met.summary is not None:
@@ -224,7 +226,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         """Rows that do not show everything: their distinct ones, or, where they are not in memory, where they are."""
         if _is_local(source) or purpose == "join" or jointly or (self.spec.by_sampling and purpose != "fit"):
             return self._counted(source, known, purpose, self._patterns)
-        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose), self.declaring)
         self._patterns(domain)  # Numbers, or a tree that is too large? Then say so before any reading.
         if purpose == "compare" and known is not None:
             return self._scored(source, domain, known)
@@ -258,12 +260,12 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def _counted(self, source: Source, known: MarkovFitted | None, purpose: Purpose, ask: Ask) -> MarkovData:
         """One pass over an open source."""
         required = self.required(source.columns, known, purpose)
-        data = answered(source, required, ask, progress=bool(self.options["progress"]))
+        data = answered(source, required, ask, declaring=self.declaring, progress=bool(self.options["progress"]))
         return MarkovData(data.statistics, data.passes, data.notes)
 
     def _of_shards(self, source: Source, known: MarkovFitted | None, purpose: Purpose, ask: Ask) -> MarkovData:
         """Rows of many variables that are not in memory: counted where they are, and held there if the solver asks."""
-        domain, notes = read_columns(source, self.required(source.columns, known, purpose))
+        domain, notes = read_columns(source, self.required(source.columns, known, purpose), self.declaring)
         with rows_bar(bool(self.options["progress"])) as advance:
             met = summarize_complete(source, domain, ask(domain), progress=advance)
             settled = replace(met.settled, domain=domain.merge(met.settled.domain))

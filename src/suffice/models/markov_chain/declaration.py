@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from suffice.checks import byte_count, choice, whole_number
+from suffice.attributes import Read
+from suffice.checks import byte_count, choice, is_real, whole_number
+from suffice.choices import Estimate, SmoothingName, UnseenRow, choices
 from suffice.errors import OptionError
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, unused_target
@@ -17,7 +19,9 @@ from suffice.models.markov_chain.distributions import NextState
 from suffice.models.markov_chain.fitted import MarkovChainFitted
 from suffice.models.markov_chain.input import Vocabulary, splitter
 from suffice.models.markov_chain.sampling import sample_sequences
+from suffice.models.markov_chain.smoothing import Smoothing
 from suffice.models.markov_chain.task import MarkovChainTask, matched
+from suffice.options import Idle
 from suffice.sources.ngrams import check_marks
 from suffice.sources.sequences import FormOptions, SequenceForm
 from suffice.table import Table
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
 
-_CHOICES: Mapping[str, tuple[Any, ...]] = {"estimate": (None, "mean", "map"), "unseen": ("uniform", "nan", "raise")}
+_CHOICES: Mapping[str, tuple[Any, ...]] = {"estimate": (None, *choices(Estimate)), "unseen": choices(UnseenRow)}
 
 
 #: What else a second argument may have meant.
@@ -69,19 +73,29 @@ class MarkovChain(SummaryEstimator):
     0.6666666666666666
     """
 
+    fitted_: MarkovChainFitted
+
+    _idle = (
+        Idle(
+            "unseen",
+            lambda given: given["smoothing"] is not None or is_real(given["prior"]),
+            "smoothing and pseudo-counts say what a history never seen gets",
+        ),
+    )
+
     def __init__(
         self,
         order: int = 1,
         *,
-        smoothing: Any = None,
+        smoothing: SmoothingName | Smoothing | None = None,
         prior: Any = None,
-        estimate: str | None = None,
+        estimate: Estimate | None = None,
         states: Any = None,
         bounds: Any = False,
         unknown: Hashable | None = None,
         min_count: int = 1,
         tokens: Any = None,
-        unseen: str = "uniform",
+        unseen: UnseenRow = "uniform",
         learn_prior: bool = False,
         memory_limit: int | str | None = None,
         max_iter: int = 1000,
@@ -199,13 +213,13 @@ class MarkovChain(SummaryEstimator):
 
     log_probability = delegated(MarkovChainFitted.log_probability)
     row = delegated(MarkovChainFitted.row)
-    initial_ = delegated_property(MarkovChainFitted.initial)
-    transitions_ = delegated_property(MarkovChainFitted.transitions)
-    unseen_histories_ = delegated_property(MarkovChainFitted.unseen_histories)
-    n_unseen_histories_ = delegated_property(MarkovChainFitted.n_unseen_histories)
-    background_ = delegated_property(MarkovChainFitted.background_table)
-    interpolation_weight_ = delegated_property(MarkovChainFitted.interpolation_weight)
-    prior_ = delegated_property(MarkovChainFitted.shared_prior)
+    initial_: Read[Table] = delegated_property(MarkovChainFitted.initial)
+    transitions_: Read[Table] = delegated_property(MarkovChainFitted.transitions)
+    unseen_histories_: Read[list[Any]] = delegated_property(MarkovChainFitted.unseen_histories)
+    n_unseen_histories_: Read[int] = delegated_property(MarkovChainFitted.n_unseen_histories)
+    background_: Read[Table] = delegated_property(MarkovChainFitted.background_table)
+    interpolation_weight_: Read[Any] = delegated_property(MarkovChainFitted.interpolation_weight)
+    prior_: Read[Any] = delegated_property(MarkovChainFitted.shared_prior)
     posterior = delegated(MarkovChainFitted.posterior)
     responsibilities = delegated(MarkovChainFitted.responsibilities)
     counts = delegated(MarkovChainFitted.counts)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from suffice.array_types import Floats, Ints
+from suffice.checks import checked_floats
 from suffice.errors import FileFormatError
 from suffice.models.markov_chain.levels import Levels, at_places
 
@@ -180,10 +181,10 @@ class LevelMixture(_OverLevels):
         levels = Levels.from_dict(plain["levels"])
         parts = len(plain["unseen"])
         for n in range(levels.order):
-            _check_finite(plain["scale"][n], (len(levels.levels[n]),))
-            _check_finite(plain["share"][n], (len(levels.levels[n]), parts))
-        _check_finite(plain["unseen"], (parts,))
-        _check_finite(plain["means"], (parts, levels.card))
+            checked_floats(plain["scale"][n], (len(levels.levels[n]),), "The scale of the chain", least=0.0)
+            checked_floats(plain["share"][n], (len(levels.levels[n]), parts), "The share of the chain", least=0.0)
+        checked_floats(plain["unseen"], (parts,), "The unseen of the chain", least=0.0)
+        checked_floats(plain["means"], (parts, levels.card), "The means of the chain", least=0.0)
         if plain["first"] is not None:
             _check_logs(plain["first"], (levels.card,))
         arrays = (tuple(plain["scale"]), tuple(plain["share"]), plain["unseen"], plain["means"], plain["first"])
@@ -247,9 +248,3 @@ def _check_logs(values: Any, shape: tuple[int, ...]) -> None:
     array = np.asarray(values)
     if array.dtype != np.float64 or array.shape != shape or np.isnan(array).any() or (array == np.inf).any():
         raise FileFormatError(f"The chain holds log probabilities that are none, or not of shape {shape}.")
-
-
-def _check_finite(values: Any, shape: tuple[int, ...]) -> None:
-    array = np.asarray(values)
-    if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
-        raise FileFormatError(f"The chain holds weights that are none, or not of shape {shape}.")

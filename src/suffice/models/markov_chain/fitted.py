@@ -266,7 +266,7 @@ class MarkovChainFitted:
         """The prior of the rows: a `Dirichlet` or a `DirichletMixture`, as given or as learned."""
         prior = self.prior
         if prior is None or prior.each:
-            raise EstimateError("The rows of this chain do not share a prior.")
+            raise EstimateError("The rows of this chain do not share a prior. Fit it with prior=.")
         if len(prior.weights) == 1:
             return Dirichlet(prior.alphas[0])
         return DirichletMixture(weights=prior.weights, alphas=prior.alphas)

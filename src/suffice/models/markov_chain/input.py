@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Codes, Floats, Ints
 from suffice.checks import weights_of
 from suffice.domain import Variable, sort_states, state_key
-from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError
+from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError, listing, meant
 from suffice.fitting.summaries import SummaryData, rows_bar
 from suffice.sources import open_source
 from suffice.sources.ngrams import (
@@ -223,8 +223,8 @@ class Vocabulary:
         code = int(self.places([state])[0])
         if code < 0:
             raise UnknownStateError(
-                f"{state!r} ({type(state).__name__}) is no state of this chain, which has {self.card}. Give unknown= "
-                "to let one state stand for all others."
+                f"{state!r} ({type(state).__name__}) is no state of this chain.{meant(state, self.states)} Its "
+                f"{self.card} states are: {listing(self.states)}. Give unknown= to let one state stand for all others."
             )
         return code
 

@@ -261,7 +261,7 @@ def _background_without(levels: Levels, options: Interpolation, lower: Floats, w
     total = float(counts.sum())
     left = np.where(total - taken > NOTHING * total, total - taken, 0.0)
     rest = np.maximum(np.append(counts, 0.0)[word] - taken, 0.0)
-    return np.divide(rest, left, out=np.full(len(word), 1.0 / levels.card), where=left > 0)
+    return np.asarray(np.divide(rest, left, out=np.full(len(word), 1.0 / levels.card), where=left > 0))
 
 
 def _held_out(

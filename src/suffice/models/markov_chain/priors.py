@@ -84,14 +84,17 @@ def _vector(prior: Any, words: Vocabulary) -> Floats:
             "with 'initial' and 'transitions'."
         )
     if alpha.shape != (words.card,):
-        raise OptionError(f"The prior has {alpha.size} pseudo-counts; the chain has {words.card} states.")
+        raise OptionError(f"The prior has {alpha.size} pseudo-counts; expected {words.card}, one for each state.")
     _check(alpha)
     return alpha
 
 
 def _check(alpha: Floats) -> None:
     if not ((alpha > 0) & (alpha < np.inf)).all():
-        raise OptionError("A pseudo-count is not positive and finite; leave the prior out for maximum likelihood.")
+        raise OptionError(
+            f"The prior holds {alpha.min():g}; expected finite numbers above 0. Leave prior= out for maximum "
+            f"likelihood."
+        )
     if (alpha > MOST_COUNTS).any():
         raise OptionError(
             f"A pseudo-count is {alpha.max():g}; expected at most 1e+300, so that sums of them are numbers."

@@ -24,7 +24,7 @@ def sample_sequences(
     """`n` sequences that go on from a history, to their end mark or for `length` steps."""
     words = chain.words
     if length is None and words.end is None:
-        raise OptionError("Say how long the sequences are to be by length=; without bounds they have no end.")
+        raise OptionError("length is None, and without bounds sequences have no end; give length=.")
     most = MOST_STEPS if length is None else length
     n, most = whole_number(n, "n", 0), whole_number(most, "length")
     rng = generator(random_state)

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from suffice.calls import explain_methods
 from suffice.checks import choice, is_share, share, whole_number
 from suffice.errors import OptionError, listing
 from suffice.families.base import as_floats
@@ -30,7 +31,8 @@ class Smoothing:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
-        return asdict(self)  # type: ignore[call-overload]
+        plain: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return plain
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
@@ -38,6 +40,7 @@ class Smoothing:
         return cls(**plain)
 
 
+@explain_methods
 @dataclass(frozen=True)
 class Interpolation(Smoothing):
     """``p(w | h) = weight p(w | h') + (1 - weight) n(h, w) / n(h)``, where h' is h without its oldest word.
@@ -89,6 +92,7 @@ class Interpolation(Smoothing):
         return isinstance(self.weight, str)
 
 
+@explain_methods
 @dataclass(frozen=True)
 class AbsoluteDiscount(Smoothing):
     """A constant is taken off every count, and what is gained goes to the shorter history.
@@ -109,6 +113,7 @@ class AbsoluteDiscount(Smoothing):
             share(self.discount, "The discount", otherwise=", or None")
 
 
+@explain_methods
 @dataclass(frozen=True)
 class Katz(Smoothing):
     """Backing off by Good-Turing counts: runs seen at most `most` times give a share to those never seen.
@@ -127,6 +132,7 @@ class Katz(Smoothing):
         whole_number(self.most, "most")
 
 
+@explain_methods
 @dataclass(frozen=True)
 class KneserNey(Smoothing):
     """Interpolated Kneser-Ney smoothing: shorter runs count in how many contexts they occur, not how often.
@@ -152,5 +158,7 @@ class KneserNey(Smoothing):
         if len(given) != 3 or not all(d >= 0 for d in given):
             raise OptionError(f"discounts is {self.discounts!r}; expected one or three numbers of at least 0.")
         if any(d > most for d, most in zip(given, (1, 2, 3), strict=True)):
-            raise OptionError(f"discounts is {self.discounts!r}; at most 1, 2 and 3 can be taken off.")
+            raise OptionError(
+                f"discounts is {self.discounts!r}; expected at most 1, 2 and 3, as no more can be taken off."
+            )
         object.__setattr__(self, "discounts", given)

@@ -94,6 +94,12 @@ class MarkovChainTask(SummaryTask[MarkovChainFitted]):
                     "A Summary holds counts already; give neither lengths, group, order, columns nor held_out with it."
                 )
             return super().read(given, known, purpose)
+        way = self.smoothing
+        if given["held_out"] is not None and not (isinstance(way, Interpolation) and way.weight == "held-out"):
+            raise OptionError(
+                f"held_out= is given and smoothing is {way!r}, which does not learn from it. Leave it out, or use "
+                "smoothing='held-out'."
+            )
         # To be compared every state is read, so that one which is not known scores as such.
         layout = replace(self.layout, states=None) if purpose == "compare" else self.layout
         beside = {name: given[name] for name in ("sample_weight", "held_out")}

@@ -71,45 +71,70 @@ def _mixed(rows: ObservedRows, nodes: Mapping[Hashable, Any], statistics: tuple[
     engine = ConditionalGaussian(network_of(rows.domain, nodes))
     sums = {s: ExpectedMoments(s, rows.domain) for s in statistics if isinstance(s, Moments | MomentsBy)}
     counts = {s.variables: np.zeros(rows.domain.shape(s.variables)) for s in statistics if s not in sums}
+    scopes = [*counts, *dict.fromkeys(into.by for into in sums.values() if into.by)]
     value = 0.0
-    for group in solve_rows(engine, rows.columns, scopes=list(counts), calls=1):
+    for group in solve_rows(engine, rows.columns, scopes=scopes, calls=1):
         value += float(rows.weights[group.rows] @ group.log_evidence)
         for scope, total in counts.items():
             total += np.tensordot(rows.weights[group.rows], group.marginals[scope], 1)
         for statistic, into in sums.items():
-            for cell, weight, mean, scatter in _parts(rows, group, statistic):
-                into.add(np.array([cell]), np.array([weight]), mean[None], scatter[None])
+            for cell, moments in (*_seen(rows, group, statistic), *_unseen(rows, group, statistic)):
+                into.add(np.array([cell]), *(part[None] for part in moments))
     answers: dict[Statistic, Answer] = {s: into.answer() for s, into in sums.items()}
     answers |= {s: counted(s, counts[s.variables]) for s in statistics if s not in sums}
     return value, answers
 
 
-def _parts(
-    rows: ObservedRows, group: RowGroup, statistic: Moments | MomentsBy
-) -> Iterator[tuple[int, float, Floats, Floats]]:
-    """Cell, weight, mean and centred products that a group of rows adds to a statistic, state by state."""
+#: Weight (), mean (v,) and centred products (v, v).
+SumsOfCell = tuple[Floats, Floats, Floats]
+
+
+def _weighed(values: Floats, weights: Floats, covariance: Floats) -> SumsOfCell:
+    """Moments of values (n, v), and the covariance (v, v) that they lack."""
+    total = weights.sum()
+    mean = weights @ values / total
+    away = values - mean
+    return total, mean, away.T @ (weights[:, None] * away) + covariance
+
+
+def _columns_of(rows: ObservedRows, group: RowGroup, statistic: Moments | MomentsBy) -> Floats:
+    """The values of a statistic in a group of rows (n, v), NaN where one is missing."""
+    nothing = np.full(len(group.rows), np.nan)
+    columns = (rows.columns[n][group.rows] if n in rows.columns else nothing for n in statistic.variables)
+    return np.stack(list(columns), axis=1)
+
+
+def _seen(rows: ObservedRows, group: RowGroup, statistic: Moments | MomentsBy) -> Iterator[tuple[int, SumsOfCell]]:
+    """What the rows that show all of a statistic add to each cell."""
+    values = _columns_of(rows, group, statistic)
+    whole = ~np.isnan(values).any(axis=1)
+    weights = rows.weights[group.rows][whole, None]
+    if isinstance(statistic, MomentsBy) and statistic.by:
+        weights = weights * group.marginals[statistic.by].reshape(len(values), -1)[whole]
+    nothing = np.zeros((values.shape[1], values.shape[1]))
+    for cell in np.flatnonzero(weights.sum(axis=0) > 0).tolist():
+        yield cell, _weighed(values[whole], weights[:, cell], nothing)
+
+
+def _unseen(rows: ObservedRows, group: RowGroup, statistic: Moments | MomentsBy) -> Iterator[tuple[int, SumsOfCell]]:
+    """What rows that miss some of it add, component by component and state by state."""
     by = statistic.by if isinstance(statistic, MomentsBy) else ()
-    cards = rows.domain.shape(by)
-    node = statistic.variables[-1]
-    part = next(part for part in group.parts if node in (*part.observed, *part.hidden))
-    weights = rows.weights[group.rows]
-    for number, column_number in enumerate(np.ndindex(*part.shape)):
-        states = {**group.states, **dict(zip(part.interface, column_number, strict=True))}
-        cell = int(np.ravel_multi_index([states[name] for name in by], cards)) if by else 0
-        share = weights * part.weights[:, number]
-        weight = float(share.sum())
-        if not weight > 0:
+    values, places = _columns_of(rows, group, statistic), [group.order.index(name) for name in statistic.variables]
+    for part in group.parts:
+        layout = part.layout
+        is_hidden = (layout.hidden[:, None, :] == np.array(places)[:, None]).astype(np.float64)  # (k, v, h)
+        some = np.flatnonzero(is_hidden.any(axis=(1, 2)))
+        if not len(some):
             continue
-        values = np.empty((len(group.rows), len(statistic.variables)))
-        covariance = np.zeros((values.shape[1], values.shape[1]))
-        unseen = [column_number for column_number, name in enumerate(statistic.variables) if name in part.hidden]
-        for column, name in enumerate(statistic.variables):
-            if column in unseen:
-                values[:, column] = part.means[number][:, part.hidden.index(name)]
-            else:
-                values[:, column] = rows.columns[name][group.rows]
-        to = [part.hidden.index(statistic.variables[column_number]) for column_number in unseen]
-        covariance[np.ix_(unseen, unseen)] = part.covariances[number][np.ix_(to, to)]
-        mean = share @ values / weight
-        away = values - mean
-        yield cell, weight, mean, away.T @ (share[:, None] * away) + weight * covariance
+        shown, take = values[layout.rows[some]], is_hidden[some]
+        weights = rows.weights[group.rows][layout.rows[some]][..., None] * part.weights[some]
+        for number, states in enumerate(np.ndindex(*part.shape)):
+            mass = weights[:, :, number].sum(axis=1)
+            if not mass.sum() > 0:
+                continue
+            known = {**group.states, **dict(zip(part.interface, states, strict=True))}
+            cell = int(np.ravel_multi_index([known[name] for name in by], rows.domain.shape(by))) if by else 0
+            means = part.means[some, number] @ take.swapaxes(1, 2)
+            filled = np.where(take.any(axis=2)[:, None], means, shown)
+            lacks = np.einsum("k,kva,kab,kwb->vw", mass, take, part.covariances[some, number], take, optimize=True)
+            yield cell, _weighed(filled.reshape(-1, len(places)), weights[:, :, number].ravel(), lacks)

@@ -186,7 +186,8 @@ class Clusters:
     def __call__(self, rows: ObservedRows) -> NDArray[np.int32]:
         """The nearest centre."""
         centres = self.centres
-        return (self.scores(rows) @ centres.T - 0.5 * (centres**2).sum(axis=1)).argmax(axis=1).astype(np.int32)
+        nearness = self.scores(rows) @ centres.T - 0.5 * (centres**2).sum(axis=1)
+        return np.asarray(nearness.argmax(axis=1), dtype=np.int32)
 
     def totals(self, rows: ObservedRows, _: None) -> Answers:
         """Weight (card,) and sums of scores (card, p) of the rows of each cluster."""

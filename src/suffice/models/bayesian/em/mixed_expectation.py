@@ -1,8 +1,8 @@
 """Expected statistics of a network with real nodes: exact expected counts and moments.
 
-Rows are cut into blocks that share their missing values and the known states that real nodes depend on. In a block, the
-density of what was seen is a factor over the unseen discrete parents of real nodes; with it the discrete part is a
-network of tables. What is missing of the real part enters the moments by its conditional mean and covariance.
+Rows are cut into blocks that share the known states that real nodes depend on. In a block, the density of what was seen
+is a factor over the unseen discrete parents of real nodes; with it the discrete part is a network of tables. What is
+missing of the real part enters the moments by its conditional mean and covariance.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from suffice.answers import Answer
 from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import LIMIT
-from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
+from suffice.engines.gaussian_rows import LayoutAnswers, RealRows, RealStructure, add_to_rows
 from suffice.engines.mixed_network import NodeRegression
-from suffice.engines.square_root import LOG_2PI
 from suffice.errors import OptionError, listing
 from suffice.graphs.directed import topological_order
 from suffice.models.bayesian.em.discrete_rows import RowPosterior, Scope, discrete_rows
@@ -32,8 +31,9 @@ from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
 Columns = Mapping[Any, NDArray[Any]]
 
-#: Rows of a block: few enough that its arrays stay near the cache.
-BLOCK = 8192
+#: Most rows of a block, and most of its values at all joint states of what they depend on.
+BLOCK = 2**16
+NUMBERS = 2**21
 #: Blocks may be as small as this on average before rows with other missing values share a block.
 LEAST = 32
 
@@ -70,6 +70,17 @@ class Shape:
     def inner(self) -> dict[Hashable, Scope]:
         """Real parents of each real node."""
         return {node: tuple(name for name in self.parents[node] if name not in self.cards) for node in self.reals}
+
+    @cached_property
+    def real_structure(self) -> RealStructure:
+        """The real nodes alone."""
+        return RealStructure(self.reals, self.inner, self.outer, self.cards, LIMIT)
+
+    def block_rows(self, states: Mapping[Hashable, int]) -> int:
+        """Rows of a block: fewer where many joint states of unknown discrete variables count."""
+        free = {name for above in self.outer.values() for name in above if name not in states}
+        joint = min(math.prod(self.cards[name] for name in free), LIMIT)
+        return max(LEAST, min(BLOCK, NUMBERS // (max(len(self.reals), 1) * joint)))
 
     @cached_property
     def moments(self) -> tuple[Moments | MomentsBy, ...]:
@@ -121,18 +132,18 @@ def _cut_rows(shape: Shape, columns: Columns, n: int) -> Iterator[tuple[NDArray[
     """Numbers of the rows of each block, with the known states that real nodes depend on."""
     parents = dict.fromkeys(name for above in shape.outer.values() for name in above if name in columns)
     coded = [np.asarray(columns[name], dtype=np.int64) for name in parents]
-    missing = [np.isnan(columns[name]).astype(np.int64) for name in shape.reals if name in columns]
     others = [(columns[n] < 0).astype(np.int64) for n in shape.cards if n in columns and n not in parents]
-    kept = [key for key in (*coded, *missing) if len(key) and (key != key[0]).any()]
-    coarse = _labelled(kept, n)
+    coarse = _labelled([key for key in coded if len(key) and (key != key[0]).any()], n)
     fine = _labelled([coarse, *others], n)
     blocks = int(fine.max(initial=-1)) + 1
     label = fine if blocks <= max(2 * (int(coarse.max(initial=-1)) + 1), n // LEAST) else coarse
     order = np.argsort(label, kind="stable")
     for some in np.split(order, np.cumsum(np.bincount(label))[:-1]) if n else ():
         states = {name: int(key[some[0]]) for name, key in zip(parents, coded, strict=True)}
-        for start in range(0, len(some), BLOCK):
-            yield some[start : start + BLOCK], {name: code for name, code in states.items() if code >= 0}
+        known = {name: code for name, code in states.items() if code >= 0}
+        size = shape.block_rows(known)
+        for start in range(0, len(some), size):
+            yield some[start : start + size], known
 
 
 def _labelled(keys: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
@@ -144,7 +155,7 @@ def _labelled(keys: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
 
 
 class _RowBlock:
-    """Rows that share their missing values in real variables, and the known states that real nodes depend on."""
+    """Rows that share the known states that real nodes depend on."""
 
     def __init__(
         self, shape: Shape, columns: Columns, weights: Floats, rows: NDArray[np.intp], states: dict[Hashable, int]
@@ -152,39 +163,58 @@ class _RowBlock:
         self.shape, self.states, self.n = shape, states, len(rows)
         self.weights = weights[rows]
         codes = {name: np.asarray(columns[name])[rows].astype(np.int32) for name in shape.cards if name in columns}
-        seen = {name: np.asarray(columns[name])[rows] for name in shape.reals if name in columns}
-        self.values = {name: column for name, column in seen.items() if not np.isnan(column[0])}
         # A column of which no row of the block has a value is hidden here.
         codes = {name: column for name, column in codes.items() if (column >= 0).any()}
         self.discrete = discrete_rows(shape.cards, shape.scopes, codes, self.n)
-        self.plain = [
-            node for node in shape.reals if node in self.values and all(p in self.values for p in shape.inner[node])
-        ]
-        self.tied = [node for node in shape.reals if node not in self.plain]
-        self.above = {node: self._stack(shape.inner[node]) for node in self.plain}
-        self.pools = list(self._pooled())
-        self.partial = [s for s in shape.moments if not all(name in self.values for name in s.variables)]
+        values = np.full((len(shape.reals), self.n), np.nan)
+        for number, name in enumerate(shape.reals):
+            if name in columns:
+                values[number] = np.asarray(columns[name])[rows]
+        self.reals = RealRows(shape.real_structure, values, states)
+        self.whole, self.split = self._sorted()
         self._fixed: dict[Scope, tuple[Floats, Floats, Floats]] = {}
-
-    def _stack(self, names: Sequence[Hashable]) -> Floats:
-        return np.stack([self.values[name] for name in names]) if names else np.zeros((0, self.n))
 
     def _free(self, scope: Scope) -> Scope:
         return tuple(name for name in scope if name not in self.states)
 
-    def _pooled(self) -> Iterator[tuple[Scope, Floats, list[tuple[Moments | MomentsBy, NDArray[np.intp]]]]]:
-        """Statistics of seen variables with the same discrete variables: these, all values (p, n), and who needs which.
+    def _places(self, names: Sequence[Hashable]) -> NDArray[np.intp]:
+        return np.array([self.shape.real_structure.place[name] for name in names], dtype=np.intp)
 
-        One product of all columns serves them all.
+    def _sorted(self) -> tuple[list[_Pool], list[_SplitRows]]:
+        """Statistics for which all rows count alike, and those whose rows depend on what is missing.
+
+        With the first, one product of all columns serves those that have the same discrete variables.
         """
-        groups: dict[Scope, list[Moments | MomentsBy]] = {}
+        pools: dict[Scope, list[Moments | MomentsBy]] = {}
+        split = []
+        numbers = {layout.interface: number for number, layout in enumerate(self.reals.layouts)}
+        # By hidden node the number of a layout with the interface of its component (p, n), -1 where it is seen.
+        interface = np.full(self.reals.hidden.shape, -1, np.int32)
+        for layout in self.reals.layouts:
+            interface[layout.hidden[:, :, None], layout.rows[:, None, :]] = numbers[layout.interface]
         for statistic in self.shape.moments:
-            if all(name in self.values for name in statistic.variables):
-                groups.setdefault(_by(statistic), []).append(statistic)
-        for by, some in groups.items():
-            names = list(dict.fromkeys(name for statistic in some for name in statistic.variables))
-            axes = [np.array([names.index(name) for name in s.variables], dtype=np.intp) for s in some]
-            yield by, self._stack(names), list(zip(some, axes, strict=True))
+            by, of_columns = _by(statistic), interface[self._places(statistic.variables)]
+            of_rows = of_columns.max(axis=0)
+            parts: dict[Scope, NDArray[np.bool_]] = {}
+            for number in np.unique(of_rows).tolist():
+                scope = self._free(by) if number < 0 else self.reals.layouts[number].interface
+                parts[scope] = parts.get(scope, np.zeros(self.n, dtype=bool)) | (of_rows == number)
+                if not set(self._free(by)) <= set(scope) or ((of_columns >= 0) & (of_columns != of_rows)).any():
+                    raise OptionError(
+                        f"EM gives the moments of families; {listing(statistic.columns)} are of no single node."
+                    )
+            if list(parts) == [self._free(by)]:
+                pools.setdefault(by, []).append(statistic)
+            else:
+                split.append(_SplitRows(statistic, {scope: np.flatnonzero(some) for scope, some in parts.items()}))
+        return [self._pool(by, statistics) for by, statistics in pools.items()], split
+
+    def _pool(self, by: Scope, statistics: list[Moments | MomentsBy]) -> _Pool:
+        names = list(dict.fromkeys(name for statistic in statistics for name in statistic.variables))
+        axes = [np.array([names.index(name) for name in s.variables], dtype=np.intp) for s in statistics]
+        places = self._places(names)
+        seen = not self.reals.hidden[places].any()
+        return _Pool(by, places, list(zip(statistics, axes, strict=True)), fixed=seen and not self._free(by))
 
     # -- one step ----------------------------------------------------------------------------------------------------
 
@@ -196,98 +226,139 @@ class _RowBlock:
         counts: Mapping[Scope, Floats],
     ) -> float:
         """Add the block to the expected statistics; returns its log-likelihood."""
-        factors = self._densities(regressions)
-        components: Sequence[Component] = ()
-        if self.tied:
-            observed = frozenset(self.values)
-            components = cut(self.tied, regressions, self.shape.cards, observed, self.states, LIMIT)
-        solved = [part.solve(self.values, self.n, part.hidden) for part in components]
-        wanted = [*(self._free(by) for by, _, _ in self.pools), *(part.interface for part in components)]
-        every = [*factors.items(), *((c.interface, s.log_density.T) for c, s in zip(components, solved, strict=True))]
-        distribution = self.discrete.solve(logs, every, list(dict.fromkeys(wanted)), list(counts), self.weights)
+        solved = list(self.reals.solve(regressions))
+        scopes = [*(self._free(pool.by) for pool in self.whole), *(s for part in self.split for s in part.rows)]
+        wanted = list(dict.fromkeys([*scopes, *(answers.layout.interface for answers in solved)]))
+        densities = list(self._densities(regressions, solved).items())
+        distribution = self.discrete.solve(logs, densities, wanted, list(counts), self.weights)
         for scope, table in counts.items():
             table += distribution.counts[scope]
-        self._add_seen(distribution, moments)
-        for statistic in self.partial:
-            self._add_unseen(statistic, components, solved, distribution, moments[statistic])
+        filled = {scope: self._filled(scope, solved, distribution) for scope in wanted}
+        for pool in self.whole:
+            self._add_pool(pool, filled[self._free(pool.by)], moments)
+        for part in self.split:
+            for scope, rows in part.rows.items():
+                self._add_split(part.statistic, filled[scope], rows, moments[part.statistic])
         return float(self.weights @ distribution.log_evidence)
 
-    def _densities(self, regressions: Mapping[Hashable, NodeRegression]) -> dict[Scope, Floats]:
-        """Log densities (joint states, n) of nodes seen with all their real parents, by their free discrete parents."""
+    def _densities(
+        self, regressions: Mapping[Hashable, NodeRegression], solved: Sequence[LayoutAnswers]
+    ) -> dict[Scope, Floats]:
+        """Log densities (joint states, n) of what was seen, by the free discrete variables that they depend on."""
         densities: dict[Scope, Floats] = {}
-        for node in self.plain:
-            weights, variance = self._at(regressions[node])
-            log = weights[:, 1:] @ self.above[node]
-            log += weights[:, :1]
-            np.subtract(self.values[node], log, out=log)
-            np.square(log, out=log)
-            log *= (-0.5 / variance)[:, None]
-            log -= 0.5 * (LOG_2PI + np.log(variance))[:, None]
-            scope = self._free(self.shape.outer[node])
-            if scope in densities:
-                densities[scope] += log
+        for plain in self.reals.plain_densities(regressions):
+            if plain.interface in densities:
+                densities[plain.interface] += plain.log_density
             else:
-                densities[scope] = log
+                densities[plain.interface] = plain.log_density
+        for answers in solved:
+            scope = answers.layout.interface
+            if scope not in densities:
+                densities[scope] = np.zeros((math.prod(self.reals.shape(scope)), self.n))
+            add_to_rows(densities[scope], answers.layout, answers.log_density)
         return densities
 
-    def _at(self, regression: NodeRegression) -> tuple[Floats, Floats]:
-        """Weights (c, q) and variances (c,) at the joint states of the free discrete parents."""
-        index = tuple(self.states.get(name, slice(None)) for name in regression.discrete)
-        weights = np.asarray(regression.weights)[index]
-        return weights.reshape(-1, weights.shape[-1]), np.asarray(regression.variance)[index].reshape(-1)
+    def _filled(self, scope: Scope, solved: Sequence[LayoutAnswers], distribution: RowPosterior) -> _Filled:
+        """Values with conditional means in place of what a component with this interface hides."""
+        shape = self.reals.shape(scope)
+        weights = distribution.marginals[scope].reshape(-1, self.n) * self.weights
+        some = [answers for answers in solved if answers.layout.interface == scope]
+        values, p = self.reals.values[None, :-1], len(self.reals.hidden)
+        covariance = np.zeros((len(weights), p, p))
+        if some:
+            values = np.repeat(values, len(weights), axis=0)
+        for answers in some:
+            layout = answers.layout
+            values[:, layout.hidden[:, :, None], layout.rows[:, None, :]] = answers.means.transpose(1, 0, 3, 2)
+            mass = weights[:, layout.rows].sum(axis=2).T
+            cells = layout.hidden[:, :, None] * p + layout.hidden[:, None, :]
+            for state, into in enumerate(covariance):
+                weighed = mass[:, state, None, None] * answers.covariances[:, state]
+                into += np.bincount(cells.ravel(), weighed.ravel(), p * p).reshape(p, p)
+        return _Filled(scope, shape, weights, values, covariance)
 
-    def _cells(self, by: Scope, interface: Scope, shape: tuple[int, ...]) -> NDArray[np.intp]:
-        """The number among the joint states of `by` of each joint state of the interface (c,)."""
-        size = math.prod(shape)
-        places = np.unravel_index(np.arange(size), shape) if shape else ()
+    def _add_pool(self, pool: _Pool, filled: _Filled, moments: Mapping[Statistic, ExpectedMoments]) -> None:
+        """Moments for which all rows count alike; of seen values with known states they are the same at every step."""
+        sums = self._fixed.get(pool.by)
+        if sums is None:
+            sums = filled.moments(pool.places)
+            if pool.fixed:
+                self._fixed[pool.by] = sums
+        weight, mean, scatter = sums
+        cells = self._cells(pool.by, filled)
+        for statistic, axes in pool.statistics:
+            moments[statistic].add(cells, weight, mean[:, axes], scatter[:, axes[:, None], axes])
+
+    def _add_split(
+        self, statistic: Moments | MomentsBy, filled: _Filled, rows: NDArray[np.intp], sums: ExpectedMoments
+    ) -> None:
+        """Moments of the rows whose missing values belong to one interface; several of its states may be one cell."""
+        places = self._places(statistic.variables)
+        seen = not self.reals.hidden[np.ix_(places, rows)].any()
+        parts = filled.moments(places, rows, seen=seen)
+        for number, cell in enumerate(self._cells(_by(statistic), filled)):
+            sums.add(np.array([cell]), *(part[number : number + 1] for part in parts))
+
+    def _cells(self, by: Scope, filled: _Filled) -> NDArray[np.intp]:
+        """The number among the joint states of `by` of each joint state of an interface (c,)."""
+        size = math.prod(filled.shape)
+        places = np.unravel_index(np.arange(size), filled.shape) if filled.shape else ()
         codes = [
-            np.full(size, self.states[name]) if name in self.states else places[interface.index(name)] for name in by
+            np.full(size, self.states[name]) if name in self.states else places[filled.scope.index(name)] for name in by
         ]
         cards = tuple(self.shape.cards[name] for name in by)
         return np.asarray(np.ravel_multi_index(tuple(codes), cards) if by else np.zeros(size), dtype=np.intp)
 
-    def _add_seen(self, distribution: RowPosterior, moments: Mapping[Statistic, ExpectedMoments]) -> None:
-        """Moments of values that were seen; with known states they are the same at every step."""
-        for by, values, statistics in self.pools:
-            free = self._free(by)
-            sums = self._fixed.get(by)
-            if sums is None:
-                sums = block_moments(values, distribution.marginals[free].reshape(-1, self.n) * self.weights)
-                if not free:
-                    self._fixed[by] = sums
-            weight, mean, scatter = sums
-            cells = self._cells(by, free, tuple(self.shape.cards[name] for name in free))
-            for statistic, axes in statistics:
-                moments[statistic].add(cells, weight, mean[:, axes], scatter[:, axes[:, None], axes])
 
-    def _add_unseen(
-        self,
-        statistic: Moments | MomentsBy,
-        components: Sequence[Component],
-        solved: Sequence[ComponentAnswers],
-        distribution: RowPosterior,
-        sums: ExpectedMoments,
-    ) -> None:
-        """Moments of variables of which some are missing: means in their place, and their covariance besides."""
-        missing = [name for name in statistic.variables if name not in self.values]
-        component, answers = next(pair for pair in zip(components, solved, strict=True) if missing[0] in pair[0].hidden)
-        by = _by(statistic)
-        if not set(missing) <= set(component.hidden) or not set(self._free(by)) <= set(component.interface):
-            raise OptionError(f"EM gives the moments of families; {listing(statistic.columns)} are of no single node.")
-        unseen = [statistic.variables.index(name) for name in missing]
-        to = [component.hidden.index(name) for name in missing]
-        values = np.empty((len(statistic.variables), self.n))
-        for row, name in enumerate(statistic.variables):
-            if name in self.values:
-                values[row] = self.values[name]
-        weights = distribution.marginals[component.interface].reshape(-1, self.n) * self.weights
-        covariance = answers.root[:, to] @ answers.root[:, to].swapaxes(1, 2)
-        cells = self._cells(by, component.interface, component.shape)
-        for state, cell in enumerate(cells):
-            values[unseen] = answers.means[state][:, to].T
-            weight, mean, scatter = block_moments(values, weights[state : state + 1])
-            scatter[0][np.ix_(unseen, unseen)] += weight[0] * covariance[state]
-            sums.add(np.array([cell]), weight, mean, scatter)
+@dataclass(frozen=True)
+class _Pool:
+    """Statistics with the same discrete variables for which all rows count alike: real nodes, and who needs which.
+
+    `fixed` says that their moments are the same at every step.
+    """
+
+    by: Scope
+    places: NDArray[np.intp]
+    statistics: list[tuple[Moments | MomentsBy, NDArray[np.intp]]]
+    fixed: bool
+
+
+@dataclass(frozen=True)
+class _SplitRows:
+    """A statistic, and its rows by the interface on which what they miss of it depends."""
+
+    statistic: Moments | MomentsBy
+    rows: Mapping[Scope, NDArray[np.intp]]
+
+
+@dataclass(frozen=True)
+class _Filled:
+    """Rows at c joint states of a scope: weights (c, n), values (c or 1, p, n), the covariance (c, p, p) they miss.
+
+    Means stand in place of what the rows miss; the covariance is summed over rows.
+    """
+
+    scope: Scope
+    shape: tuple[int, ...]
+    weights: Floats
+    values: Floats
+    covariance: Floats
+
+    def moments(
+        self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None, *, seen: bool = False
+    ) -> tuple[Floats, Floats, Floats]:
+        """Weight (c,), mean (c, v) and centred products (c, v, v) of some columns over all rows, or over some."""
+        chosen: Any = slice(None) if rows is None else rows
+        if len(self.values) == 1:
+            parts = block_moments(self.values[0][places][:, chosen], self.weights[:, chosen])
+        else:
+            some = self.values[:, places][:, :, chosen]
+            cells = [block_moments(v, w[None, chosen]) for v, w in zip(some, self.weights, strict=True)]
+            parts = tuple(np.concatenate(column) for column in zip(*cells, strict=True))
+        if seen:
+            return parts
+        weight, mean, scatter = parts
+        return weight, mean, scatter + self.covariance[:, places[:, None], places]
 
 
 def _by(statistic: Moments | MomentsBy) -> Scope:

@@ -133,7 +133,7 @@ class FamilyStatistics:
 def difference(rows: HeldRows, nodes: Mapping[Hashable, Any], others: Mapping[Hashable, Any]) -> float:
     """What the log-likelihood and the log priors of nodes have more than the log-likelihood of their placeholders."""
     logs = rows.ask(_log_ratios, {name: (nodes[name], others[name]) for name in others}).parts
-    return sum(logs) + float(sum(nodes[name].log_prior() for name in others))
+    return float(sum(logs)) + float(sum(nodes[name].log_prior() for name in others))
 
 
 def _log_ratios(rows: ObservedRows, pairs: Mapping[Hashable, tuple[Any, Any]]) -> Answers:

@@ -6,7 +6,6 @@ learned by. Nodes whose whole families all rows show are learned from the rows a
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -18,7 +17,7 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.engines.workers import worker_count
-from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
+from suffice.errors import EstimateError, OptionError, OptionWarning, Remark, SizeError, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import LIMITS, Control
 from suffice.fitting.report import Certificate, MatchedStatistics
@@ -45,9 +44,8 @@ from suffice.models.bayesian.node_scores import matched_statistics_of
 from suffice.models.bayesian.nodes.contract import Node, largest
 from suffice.models.bayesian.options import check_start
 from suffice.models.em.held_rows import HeldData, HeldRows
-from suffice.models.em.information import ObservedInformation, score_differences
+from suffice.models.em.information import NOT_COMPUTED, STOPPED, ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
-from suffice.models.em.reports import NOT_COMPUTED, STOPPED
 from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import read_rows
 from suffice.statistics import Statistic, Summary
@@ -56,9 +54,9 @@ Nodes = dict[Hashable, Any]
 
 #: How a report names what EM makes of the estimates of nodes: the posterior mean of complete rows as M-step climbs to a
 #: mode, that of the Dirichlet posterior with one pseudo-count more in each cell.
-BY_EM = ESTIMATES | {
-    "mean": "penalised maximum likelihood, by steps of the posterior mean: of tables the MAP under pseudo-counts + 1"
-}
+BY_EM = ESTIMATES | {"mean": "MAP"}
+#: What the report says about it.
+ONE_MORE = "under pseudo-counts + 1 (steps of the posterior mean), "
 #: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
 
@@ -308,6 +306,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         fitted = NetworkFitted(nodes, tuple(learning.hidden), learning.leading, scores, runs.evaluations)
         leading = [nodes[name] for name in learning.leading]
         stopped = [node.stopped for node in leading if node.stopped]
+        by_steps = ONE_MORE if any(node.estimate == "mean" for node in leading) else ""
         return Found(
             fitted,
             "EM, exact expected statistics",
@@ -315,7 +314,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
             replace(outcome, converged=False, stop_reason=stopped[0]) if stopped else outcome,
             notes,
             _plan_in_words(fitted),
-            None if options["prior"] is None else "in the probabilities of each row",
+            None if options["prior"] is None else by_steps + "in the probabilities of each row",
         )
 
     def _finished(self, nodes: Nodes) -> Nodes:
@@ -332,9 +331,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         if not self._given_start or not self._unseen:
             return ()
         notes = symmetry_notes(self.start(0, np.random.default_rng(0)), nodes, self._unseen)
-        for note in notes:
-            warnings.warn(note, SufficeWarning, stacklevel=2)
-        return notes
+        return tuple(Remark(note, OptionWarning) for note in notes)
 
     def _with_shown(self, nodes: Nodes) -> tuple[Nodes, float]:
         """The nodes with those that others stood for, learned from the rows; and what they add to the objective."""

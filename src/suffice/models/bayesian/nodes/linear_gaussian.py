@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Codes, Floats
 from suffice.domain import Domain
-from suffice.errors import EstimateError, FileFormatError, OptionError, listing
+from suffice.errors import EstimateError, FileFormatError, FloorWarning, OptionError, Remark, listing
 from suffice.families.conjugate import tails
 from suffice.families.regression import Products
 from suffice.families.regression_distribution import (
@@ -265,7 +265,7 @@ class LinearGaussianNode(Regressions):
     def point_masses(self, columns: Columns, n: int) -> NDArray[np.bool_]:
         """Where the variance given the parents is 0 (n,)."""
         rows = self.positions(self.parent_codes(columns, n))
-        return np.append(self.variance, self.default_variance)[rows] == 0
+        return np.asarray(np.append(self.variance, self.default_variance)[rows] == 0)
 
     def held(self, least: float) -> LinearGaussianNode:
         """The node with variances of `least` or more; a variance that shrinks to 0 is an error where `least` is 0."""
@@ -283,7 +283,11 @@ class LinearGaussianNode(Regressions):
             self,
             variance=np.where(low, least, self.variance),
             default_variance=least if default <= least else default,
-            notes=(f"The variance of {self.name!r} is held at {least:.3g}{where}, see variance_floor=.",),
+            notes=(
+                Remark(
+                    f"The variance of {self.name!r} is held at {least:.3g}{where}, see variance_floor=.", FloorWarning
+                ),
+            ),
             directions=(f"variance of {self.name!r} -> 0{where}",),
         )
 

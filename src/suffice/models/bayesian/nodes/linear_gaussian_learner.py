@@ -56,7 +56,8 @@ class JointPrior:
         have different priors. A distribution of more columns than these is good too, as its marginal is a distribution
         of the same kind.
         """
-        if distribution.names is None:
+        names = distribution.get_params()["names"]
+        if names is None:
             joint = cls(distribution, columns)
             if not distribution.exchangeable:
                 raise OptionError(
@@ -64,13 +65,13 @@ class JointPrior:
                     f"names=[...]) with the real columns {listing(columns)} in the order of its mean."
                 )
             return joint
-        absent = [name for name in columns if name not in distribution.names]
+        absent = [name for name in columns if name not in names]
         if absent:
             raise OptionError(
-                f"The NormalWishart prior has the names {listing(distribution.names)}; the network has also the real "
+                f"The NormalWishart prior has the names {listing(names)}; the network has also the real "
                 f"columns {listing(absent)}."
             )
-        return cls(distribution, tuple(distribution.names))
+        return cls(distribution, tuple(names))
 
     def pseudo_rows(self, parents: tuple[Hashable, ...], node: Hashable) -> PseudoRows:
         """The prior of one regression; ``v ~ InverseGamma(dof / 2, T_yy.x / 2)`` with the marginal's dof."""

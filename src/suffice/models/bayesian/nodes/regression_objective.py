@@ -70,7 +70,7 @@ class RegressionObjective:
         off = np.abs(squares / self.divisor / np.where(variance > 0, variance, 1.0) - 1)
         if not variance.all():
             off = np.where(variance > 0, off, np.where(self.products.perfect(weights, squares), 0.0, np.inf))
-        return np.maximum(slopes.max(axis=1), off)
+        return np.asarray(np.maximum(slopes.max(axis=1), off))
 
     def steepest(self, weights: Floats, variance: Floats, least: float = 0.0) -> tuple[float, float]:
         """The largest slope by a weight, with the parents about their means, or by a log variance.

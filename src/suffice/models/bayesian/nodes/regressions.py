@@ -149,7 +149,7 @@ class Regressions(FittedNode):
                 ".variance and .configurations."
             )
         if not self.discrete_parents:
-            return rows[0].copy()
+            return np.asarray(rows[0].copy())
         full = np.broadcast_to(default, shape).copy()
         full[tuple(self.configurations.T)] = rows
         return full
@@ -222,7 +222,7 @@ class Regressions(FittedNode):
                 f"The regression of {self.name!r} at {where!r} is undefined (unseen='nan'), so nothing can be drawn "
                 "from it. Fit with a prior=, or unseen='uniform'."
             )
-        return Normals(mean, variance).sample(1, rng)[0]
+        return np.asarray(Normals(mean, variance).sample(1, rng)[0])
 
 
 def named(where: Mapping[Hashable, Hashable] | None, states: Mapping[str, Hashable]) -> dict[Hashable, Hashable]:

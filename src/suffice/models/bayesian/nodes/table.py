@@ -178,6 +178,7 @@ class TableNode(UnitFree):
     @property
     def standard_errors_(self) -> Table:
         """Of each probability: sqrt(p (1 - p) / n) for maximum likelihood, else the posterior standard deviation."""
+        self._refuse_conditional("standard errors")
         if self.observed is not None:
             return Table(self.domain, self.observed.of(self.name))
         if self.alpha is None:
@@ -187,6 +188,14 @@ class TableNode(UnitFree):
             return Table(self.domain, self.dense(errors, np.full(self.card, np.inf)))
         deviations = np.sqrt(self.posterior_.variance().values)
         return Table(self.domain, deviations)
+
+    def _refuse_conditional(self, what: str) -> None:
+        """Raise for a table that was learned for the target, whose conditional distribution does not determine it."""
+        if self.estimate == "conditional":
+            raise EstimateError(
+                f"The table of {self.name!r} was learned for the target (objective='conditional'), and many tables "
+                f"give the same P(target | rest): it has no {what}. Use objective='joint'."
+            )
 
     def error_table(self) -> Table:
         """The standard errors by label."""
@@ -201,6 +210,7 @@ class TableNode(UnitFree):
 
     def _posterior_rows(self) -> tuple[Floats, Floats]:
         """Pseudo-counts after the data of the kept rows (k, card), and of all other configurations (card,)."""
+        self._refuse_conditional("posterior")
         if self.alpha is None:
             raise EstimateError(f"{self.name!r} was fitted without a prior, so it has no posterior. Give prior=.")
         if self.observed is not None:
@@ -236,14 +246,14 @@ class TableNode(UnitFree):
 
     def probability_of(self, cells: NDArray[Any]) -> Floats:
         """P(node | parents) of joint codes (n, p + 1)."""
-        return self._rows_of(cells[:, :-1])[np.arange(len(cells)), cells[:, -1]]
+        return np.asarray(self._rows_of(cells[:, :-1])[np.arange(len(cells)), cells[:, -1]])
 
     def _rows_of(self, configurations: NDArray[Any]) -> Floats:
         """The rows of parent configurations (n, p)."""
         if self.configurations is None:
             if not self.parents:
                 return np.broadcast_to(self.rows[0], (len(configurations), self.card))
-            return self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))]
+            return np.asarray(self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))])
         from suffice.models.bayesian.nodes.lookup import row_positions
 
         positions = row_positions(self.configurations, configurations)
@@ -376,7 +386,7 @@ class TableNode(UnitFree):
                 f"The row of {self.name!r} at {where!r} is undefined (unseen='nan'), so nothing can be drawn from it. "
                 "Fit with a prior=, or unseen='uniform'."
             )
-        return (rng.random(n)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1).astype(np.int32)
+        return np.asarray((rng.random(n)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1).astype(np.int32))
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ class DirichletRows:
         flat = self.alpha.reshape(-1, card)
         if codes is None:
             return flat
-        return self.alpha[tuple(codes.T)]
+        return np.asarray(self.alpha[tuple(codes.T)])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from operator import add
 from typing import Any, Self
 
 from suffice.domain import Domain, Variable, state_key
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, meant
 from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.statistics import Statistic, Summary
 
@@ -30,7 +30,10 @@ def read_ties(tied: Any, nodes: Iterable[Hashable]) -> tuple[tuple[Hashable, ...
             raise OptionError(f"tied= holds the group {group!r}; expected a list or tuple of two or more nodes.")
         unknown = [name for name in group if name not in known]
         if unknown:
-            raise OptionError(f"tied= names {listing(unknown)}, which is no node; the nodes are {listing(known)}.")
+            near = meant(unknown[0], known)
+            raise OptionError(
+                f"tied= names {listing(unknown)}, which is no node.{near} The nodes are: {listing(known)}."
+            )
         twice = [name for number, name in enumerate(group) if name in seen or name in group[:number]]
         if twice:
             raise OptionError(f"tied= names {listing(twice)} twice; a node shares its parameters in one group.")

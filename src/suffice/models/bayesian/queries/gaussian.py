@@ -72,13 +72,9 @@ class GaussianInference:
         self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None
     ) -> RowDistributions:
         """The conditional mean (n,) of the target given each row."""
-        means, column = np.empty(n), self.joint.names.index(target)
-        possible = np.ones(n, dtype=bool)
         others = {name: values for name, values in columns.items() if name != target}
-        for pattern in self.joint.distribution.patterns(self._rows(others, n)):
-            means[pattern.rows] = pattern.filled[:, column]
-            possible[pattern.rows] = pattern.log_prob > -np.inf
-        return means, possible
+        filled, logs = self.joint.distribution.conditional_means(self._rows(others, n))
+        return filled[:, self.joint.names.index(target)], logs > -np.inf
 
     def _rows(self, columns: Columns, n: int) -> Floats:
         """Rows (n, d) in the order of the distribution; NaN where nothing is known."""

@@ -146,9 +146,7 @@ class MixedInference:
             return np.full(n, self.query(target, None).mean[0]), np.ones(n, dtype=bool)
         predicted, possible = np.empty(n), np.ones(n, dtype=bool)
         for rows, group in self._groups(known, n, (), [target], threads):
-            part = next(part for part in group.parts if target in part.hidden)
-            means = part.means[:, :, part.hidden.index(target)]
-            predicted[rows] = np.einsum("nc,cn->n", part.weights, means)
+            predicted[rows] = group.means_of(target)
             possible[rows] = group.log_evidence > -np.inf
         return predicted, possible
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import generator
 from suffice.domain import Domain
 from suffice.engines.importance import draw_flattened, draw_widened, share_of
 from suffice.engines.likelihood_weighting import Draws, draw_weighted
@@ -44,7 +45,7 @@ class SampledInference:
             raise OptionError(f"n is {n}; expected the number of samples, at least 1.")
         relevant = ancestors(self.parents, [*names, *evidence.names])
         order = [name for name in topological_order(self.parents) if name in relevant]
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         flat = self._flattened(evidence)
         share = share_of(len(flat))
 

@@ -213,7 +213,9 @@ class CategoricalEmission(Emission):
                 f"state, one column for each of {listing(self.states)}."
             )
         if not ((table >= 0).all() and np.abs(np.minimum(table, 2.0).sum(axis=1) - 1).max() < 1e-6):
-            raise OptionError("emissions has a row that is no distribution: numbers of at least 0 that add up to 1.")
+            raise OptionError(
+                "emissions has a row that is no distribution; expected numbers of at least 0 that add up to 1."
+            )
         off = np.abs(table.sum(axis=1, keepdims=True) - 1) > len(self.states) * np.finfo(np.float64).eps
         return {"probabilities": np.where(off, table / table.sum(axis=1, keepdims=True), table)}
 

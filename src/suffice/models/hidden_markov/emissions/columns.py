@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.errors import DataError, OptionError
+from suffice.errors import DataError, OptionError, after
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.distributions import IndependentColumns
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
@@ -58,7 +58,9 @@ class ColumnsEmission(Emission):
 
     def _check_width(self, columns: Sequence[NDArray[Any]]) -> None:
         if len(columns) != len(self.parts):
-            raise DataError(f"Steps hold {len(columns)} observations; the distributions describe {len(self.parts)}.")
+            raise DataError(
+                f"Steps hold {len(columns)} observations; expected {len(self.parts)}, one for each distribution."
+            )
 
     def in_closed_form(self, data: Data) -> bool:
         """All parts."""
@@ -166,7 +168,9 @@ class ColumnsEmission(Emission):
         titles = self.columns or range(len(self.parts))
         rows = zip(titles, self.parts, self._split(parameters), self._split(statistics), strict=True)
         return tuple(
-            f"column {title!r}: {note}" for title, part, own, sums in rows for note in part.notes(own, sums, names)
+            after(f"column {title!r}: ", note)
+            for title, part, own, sums in rows
+            for note in part.notes(own, sums, names)
         )
 
     def _titled(self, texts: Sequence[Sequence[str]]) -> tuple[str, ...]:

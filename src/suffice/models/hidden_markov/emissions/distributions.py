@@ -84,7 +84,7 @@ class MixtureDistribution(Distribution):
         even = np.full(len(components), 1.0 / len(components))
         shares = even if weights is None else as_probabilities(weights, "weights")
         if len(shares) != len(components):
-            raise OptionError(f"weights has {len(shares)} numbers for {len(components)} components.")
+            raise OptionError(f"weights has {len(shares)} numbers; expected {len(components)}, one for each component.")
         for one in components:
             one.parameters_  # noqa: B018  an unfitted distribution has no parameters and says so
         return MixtureFitted(components, shares)

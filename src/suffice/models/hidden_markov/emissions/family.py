@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.domain import Domain
-from suffice.errors import DataError, EstimateError, OptionError
+from suffice.errors import DataError, EstimateError, ExistenceWarning, FloorWarning, OptionError, Remark
 from suffice.families.base import Distribution
 from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.fitted import FamilyFitted
@@ -112,7 +112,10 @@ class FamilyEmission(Emission):
             (column,) = columns
             return in_range(as_reals(column, self.title), self.title, counts=self._counts)
         if len(columns) != len(self.unit):
-            raise DataError(f"Steps hold {len(columns)} observations; the distributions describe {len(self.unit)}.")
+            raise DataError(
+                f"Steps hold {len(columns)} observations; expected {len(self.unit)}, one for each column of the "
+                f"distributions."
+            )
         return read_proportions(columns, self._family.known.get("columns"))
 
     @property
@@ -263,15 +266,11 @@ class FamilyEmission(Emission):
         for state, (name, row) in enumerate(zip(names, parameters["parameters"], strict=True)):
             if statistics["weight"][state] > UNUSED and self._learned(statistics, state, row) is None:
                 why = "no distribution fits its steps best" if self._prior is None else "its posterior has no mode"
-                lines.append(
-                    f"the {family} distribution of {name} was left as it was: {why}. Use fewer states or a stronger "
-                    "prior"
-                )
+                unlearned = f"the {family} distribution of {name} was left as it was: {why}. Use fewer states or a "
+                lines.append(Remark(f"{unlearned}stronger prior", ExistenceWarning))
             elif self._is_narrow(row):
-                lines.append(
-                    f"the {family} distribution of {name} is held at its floor, variance_floor={self.floor:g} of the "
-                    "spread of the distribution of all steps"
-                )
+                held = f"the {family} distribution of {name} is held at its floor, variance_floor={self.floor:g} of "
+                lines.append(Remark(f"{held}the spread of the distribution of all steps", FloorWarning))
         return tuple(lines)
 
     def _is_narrow(self, row: Floats) -> bool:

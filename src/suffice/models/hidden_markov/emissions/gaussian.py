@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.choices import CovarianceShape, choices
 from suffice.engines.chain_statistics import diagonal_log_densities, diagonal_potentials, products_by_weight
-from suffice.errors import DataError, EstimateError
+from suffice.errors import DataError, EstimateError, FloorWarning, Remark
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.families.normals import MultivariateNormals
@@ -30,7 +31,7 @@ from suffice.models.hidden_markov.emissions.moments import MatchedPart, without_
 from suffice.models.hidden_markov.emissions.reals import as_reals
 from suffice.models.hidden_markov.emissions.standing import Standing, of_scatters
 
-SHAPES = ("full", "diagonal", "spherical", "tied")
+SHAPES = choices(CovarianceShape)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,9 @@ class GaussianEmission(Emission):
             titles = (None,) * len(columns)
         values = np.stack([as_reals(x, title) for x, title in zip(columns, titles, strict=True)], axis=1)
         if values.shape[1] != self._d:
-            raise DataError(f"Steps hold {values.shape[1]} observations; the distributions were learned on {self._d}.")
+            raise DataError(
+                f"Steps hold {values.shape[1]} observations; expected {self._d}, the columns that were learned."
+            )
         return (values - self.centre,)
 
     def points(self, data: Data) -> Floats:
@@ -206,7 +209,10 @@ class GaussianEmission(Emission):
         if low and self.shape == "tied":
             low = ["all states"]
         return tuple(
-            f"a variance of {name} is held at its floor, variance_floor={self.floor:g} in units of the columns"
+            Remark(
+                f"a variance of {name} is held at its floor, variance_floor={self.floor:g} in units of the columns",
+                FloorWarning,
+            )
             for name in low
         )
 

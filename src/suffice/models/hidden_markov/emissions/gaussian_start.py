@@ -39,6 +39,8 @@ def read_distributions(distributions: Any, size: int, d: int, shape: str) -> dic
 
 
 def _pair(distribution: Any, d: int) -> tuple[Floats, Floats]:
+    mean: Any
+    spread: Any
     if isinstance(distribution, Normal):
         mean, spread = distribution.mean_, distribution.variance_
     elif isinstance(distribution, MultivariateNormal):

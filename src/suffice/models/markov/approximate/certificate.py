@@ -14,8 +14,9 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.engines.annealing import log_partition
 from suffice.errors import SamplingWarning, warn
-from suffice.fitting.report import DENIED as DENIED_BY_CERTIFICATE
-from suffice.fitting.report import Certificate, allowed
+from suffice.fitting.confirmation import DENIED as DENIED_BY_CERTIFICATE
+from suffice.fitting.confirmation import allowed
+from suffice.fitting.report import Certificate
 from suffice.models.markov.approximate.measure import SampledSlope, slope_doubt
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import bethe, cd_gradient, pseudo_objective

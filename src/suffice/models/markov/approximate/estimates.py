@@ -43,6 +43,8 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.value:.6g} +- {self.standard_error:.2g}"
 
+    __repr__ = __str__
+
 
 def estimate_log_partition(
     fitted: MarkovFitted, *, chains: int = CHAINS, steps: int | None = None, random_state: RandomState = None

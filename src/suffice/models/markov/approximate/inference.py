@@ -137,7 +137,7 @@ class SampledPosterior:
 
     def sample(self, n: int, *, random_state: Any = None) -> NDArray[np.uint8]:
         """Rows (n, variables): one chain each, after the burn-in; replicas where single chains do not mix."""
-        seed = self._seed if random_state is None else np.random.default_rng(random_state)
+        seed = self._seed if random_state is None else generator(random_state)
         if not n:
             return np.zeros((0, len(self.domain)), np.uint8)
         if len(self._known) == len(self.domain):

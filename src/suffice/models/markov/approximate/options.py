@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from suffice.checks import choice, positive, truth, whole_number
+from suffice.choices import Scan
 from suffice.engines.gibbs import SCANS
 from suffice.engines.tempering import Lengths
 from suffice.errors import OptionError, listing
@@ -38,7 +39,7 @@ class GibbsSampling:
     sweeps: int = 1
     burn_in: int = 200
     draws: int = 1000
-    scan: str = "systematic"
+    scan: Scan = "systematic"
     accuracy: float = 0.5
     tempering: bool = True
 

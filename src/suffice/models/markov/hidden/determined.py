@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.fitting.report import Curvature
 from suffice.models.em.identifiability import curvature, spectrum
-from suffice.models.em.reports import STOPPED
+from suffice.models.em.information import STOPPED
 
 #: A spread below this share of the largest is that of a feature which is as good as constant: its weight is infinite.
 STILL = 1e-4

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,15 +25,14 @@ import numpy as np
 from suffice.answers import Answer, CountTable
 from suffice.array_types import Floats
 from suffice.engines.workers import worker_count
-from suffice.errors import EstimateError, OptionError, SufficeWarning, listing
+from suffice.errors import EstimateError, OptionError, OptionWarning, Remark, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate, Report
 from suffice.models.em.counts import TreeCounts
 from suffice.models.em.held_rows import HeldRows, refuse_unkept
-from suffice.models.em.information import ObservedInformation, score_differences
+from suffice.models.em.information import NOT_COMPUTED, ObservedInformation, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
-from suffice.models.em.reports import NOT_COMPUTED
 from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import ObservedRows, read_rows
 from suffice.models.markov.certificate import feature_variances, gap_fields
@@ -318,13 +316,8 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
         notes = (*self.data.notes, *existence.notes)
         if self.spec.options["start"] is not None:
             symmetric = symmetry_notes(self.model, self.spec.start(self.model), weights, self.hidden)
-            for note in symmetric:
-                warnings.warn(note, SufficeWarning, stacklevel=2)
-            notes = (*notes, *symmetric)
+            notes = (*notes, *(Remark(note, OptionWarning) for note in symmetric))
         notes = (*notes, *runs.notes)
-        if len(runs.scores) > 1:
-            each = ", ".join(f"{score:.6f}" for score in runs.scores)
-            notes = (*notes, f"objectives of {len(runs.scores)} runs: {each}")
         empty = [name for name in self.spec.observed if name not in self.rows.seen]
         if empty:
             notes = (*notes, f"the columns {listing(empty)} hold no value at all and are treated as hidden")

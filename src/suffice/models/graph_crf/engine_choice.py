@@ -32,7 +32,7 @@ class ShapeGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class Routes:
+class EngineChoice:
     """Examples whose nodes stand alone (a,), groups of paths, groups with junction trees, and those too wide (w,).
 
     engine: the name of the registered engine that works on the groups instead of junction trees.
@@ -90,7 +90,7 @@ def groups_of(structure: CliqueStructure, graphs: Graphs) -> list[ShapeGroup]:
     return groups
 
 
-def routes_of(structure: CliqueStructure, graphs: Graphs, most_cells: int) -> Routes:
+def chosen_by_shape(structure: CliqueStructure, graphs: Graphs, most_cells: int) -> EngineChoice:
     """The engine for each example; a junction tree may have up to `most_cells` cells."""
     counts = np.diff(graphs.offsets)
     alone, paths, trees, wide = [], [], [], []
@@ -110,22 +110,22 @@ def routes_of(structure: CliqueStructure, graphs: Graphs, most_cells: int) -> Ro
         else:
             trees.append(ShapeGroup(group.examples, group.scopes, group.cliques, plan=plan))
     nothing = np.zeros(0, np.int64)
-    return Routes(
+    return EngineChoice(
         np.concatenate([nothing, *alone]), tuple(paths), tuple(trees), np.sort(np.concatenate([nothing, *wide]))
     )
 
 
-def routes_by(engine: str, planner: Planner, structure: CliqueStructure, graphs: Graphs) -> Routes:
+def chosen_by_name(engine: str, planner: Planner, structure: CliqueStructure, graphs: Graphs) -> EngineChoice:
     """All examples that have cliques by a registered engine."""
     groups, nothing = groups_of(structure, graphs), np.zeros(0, np.int64)
     alone = [group.examples for group in groups if not group.scopes]
     trees = tuple(replace(group, planner=planner) for group in groups if group.scopes)
-    return Routes(np.concatenate([nothing, *alone]), (), trees, nothing, engine)
+    return EngineChoice(np.concatenate([nothing, *alone]), (), trees, nothing, engine)
 
 
-def everything(graphs: Graphs) -> Routes:
+def everything(graphs: Graphs) -> EngineChoice:
     """All examples as too wide."""
-    return Routes(np.zeros(0, np.int64), (), (), np.arange(len(graphs)))
+    return EngineChoice(np.zeros(0, np.int64), (), (), np.arange(len(graphs)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,68 @@
+"""Rows in memory as scikit-learn gives them: an array, a frame, a sparse matrix, or lists of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class RowMatrix:
+    """Rows and columns in memory; `names` are those of a frame, None for an array."""
+
+    values: Any
+    rows: int
+    width: int
+    names: tuple[Hashable, ...] | None = None
+    sparse: bool = False
+
+    def columns(self, names: Any = None) -> dict[Hashable, Any]:
+        """The columns by name: their own, those given, or x0, x1, ..."""
+        if self.names is not None:
+            chosen = self.names if names is None else tuple(names)
+            return {name: self.values[name] for name in chosen}
+        given = tuple(f"x{number}" for number in range(self.width)) if names is None else tuple(names)
+        if len(given) != self.width:
+            raise DataError(f"columns= has {len(given)} names, and X has {self.width} columns; give a name for each.")
+        return {name: self.values[:, number] for number, name in enumerate(given)}
+
+
+def matrix_of(X: Any) -> RowMatrix | None:
+    """What X is: an array of two axes, a frame or a sparse matrix in memory, or a list of rows; else None."""
+    if isinstance(X, np.ndarray):
+        return _of_array(X)
+    kind = type(X)
+    if hasattr(kind, "tocsr") and hasattr(kind, "nnz"):
+        return RowMatrix(X, X.shape[0], X.shape[1], sparse=True)
+    if kind.__module__.partition(".")[0] in ("pandas", "polars") and len(getattr(X, "shape", ())) == 2:
+        return RowMatrix(X, X.shape[0], X.shape[1], tuple(X.columns))
+    if _is_list_of_rows(X):
+        return _of_array(np.asarray(X))
+    return None
+
+
+def _of_array(X: Any) -> RowMatrix | None:
+    if X.dtype.names is not None or X.ndim != 2:
+        return None
+    return RowMatrix(X, X.shape[0], X.shape[1])
+
+
+def _is_list_of_rows(X: Any) -> bool:
+    """Whether X is a list of lists or tuples of equal length, of numbers or texts."""
+    if not isinstance(X, list | tuple) or not X or not all(isinstance(row, list | tuple) for row in X):
+        return False
+    first = X[0]
+    plain = all(isinstance(value, int | float | str | np.generic) or value is None for value in first)
+    return plain and all(len(row) == len(first) for row in X)
+
+
+def string_names(names: Sequence[Hashable] | None) -> Any:
+    """The names as an array of objects, as scikit-learn keeps them; None where not all of them are texts."""
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    return np.array(names, dtype=object)

@@ -1,0 +1,234 @@
+"""What scikit-learn asks of every estimator and nobody else does: tags, shapes of X and y, requests for metadata.
+
+scikit-learn is not needed for any of it: it is imported where scikit-learn itself asks, or where it is loaded already.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import DataError, NotFittedError, NotOfferedError, asked_by, require, warn
+from suffice.fitting.matrices import matrix_of, string_names
+
+#: What a user meets at a place where scikit-learn would say the same.
+ONE_AXIS = (
+    "Expected 2D array, got {axes}D array instead. Reshape your data: X.reshape(-1, 1) for one column, "
+    "X.reshape(1, -1) for one row."
+)
+TOO_FEW = "Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required: X has no {what}s."
+#: Arguments of methods that are no metadata of rows.
+_PLAIN = {"self", "X", "y", "data", "columns", "kind", "threads", "target", "keep", "interval", "classes"}
+METHODS = ("fit", "partial_fit", "predict", "predict_proba", "score")
+
+
+# -- rows and targets --------------------------------------------------------------------------------------------------
+
+
+def checked_rows(model: Any, X: Any, *, known: bool, sparse: bool = False) -> Any:
+    """Rows as a model of columns takes them; what is no array of two axes, or has no rows or columns, is an error.
+
+    known: whether the model is fitted, and X must have as many columns as it was fitted with.
+    """
+    if hasattr(X, "__array__") and not hasattr(X, "shape"):
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray) and X.dtype.names is None and X.ndim != 2:
+        raise DataError(ONE_AXIS.format(axes=X.ndim))
+    matrix = matrix_of(X)
+    if matrix is None:
+        return X
+    if matrix.sparse and not sparse:
+        raise DataError(f"A {type(model).__name__} takes no sparse matrix; give X.toarray().")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise DataError(
+            "Complex data not supported: X holds complex numbers. Give real and imaginary parts as columns."
+        )
+    shape = (matrix.rows, matrix.width)
+    if not matrix.width:
+        raise DataError(TOO_FEW.format(what="feature", shape=shape))
+    if not matrix.rows:
+        raise DataError(TOO_FEW.format(what="sample", shape=shape))
+    width = _width(model)
+    if known and matrix.names is None and width is not None and matrix.width != width:
+        raise DataError(
+            f"X has {matrix.width} features, but {type(model).__name__} is expecting {width} features as input."
+        )
+    return X if isinstance(X, list | tuple) else matrix.values
+
+
+def one_target(y: Any) -> Any:
+    """A response of one value a row: a column of a table counts, with a warning as scikit-learn gives it."""
+    if hasattr(y, "__array__") and not hasattr(y, "shape"):
+        y = np.asarray(y)
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
+        words = "A column-vector y was passed when a 1d array was expected. Give y.ravel()."
+        warn(words, _conversion_warning())
+        return np.asarray(y)[:, 0]
+    return y
+
+
+def _conversion_warning() -> Any:
+    """The warning that scikit-learn gives, where it is loaded."""
+    from suffice.errors import SufficeWarning
+
+    exceptions = sys.modules.get("sklearn.exceptions")
+    return SufficeWarning if exceptions is None else exceptions.DataConversionWarning
+
+
+def weights_of(weights: Any) -> Any:
+    """Weights as an array where they only say that they can be one; weights that are all zero are an error."""
+    if hasattr(weights, "__array__") and not hasattr(weights, "shape"):
+        weights = np.asarray(weights)
+    if isinstance(weights, np.ndarray | list) and len(weights) and not np.any(weights):
+        raise DataError("All weights are zero (sample_weight): there are no rows to learn from.")
+    return weights
+
+
+# -- what was seen -----------------------------------------------------------------------------------------------------
+
+
+def remember(model: Any, X: Any) -> Any:
+    """The fitted model, which knows how many columns it has seen and their names."""
+    matrix = matrix_of(X)
+    if matrix is not None:
+        model._fit.seen = (matrix.width, string_names(matrix.names))
+    return model
+
+
+def _width(model: Any) -> int | None:
+    seen = None if model._fit is None else model._fit.seen
+    return None if seen is None else seen[0]
+
+
+def n_features_in(model: Any) -> int:
+    """How many columns X had in `fit`, where it was an array or a table in memory."""
+    width = _width(model)
+    if width is None:
+        raise NotFittedError(f"This {type(model).__name__} has seen no array or table in memory. Call fit first.")
+    return width
+
+
+def feature_names_in(model: Any) -> Any:
+    """The names of the columns of X in `fit`, where all of them are texts."""
+    seen = None if model._fit is None else model._fit.seen
+    if seen is None or seen[1] is None:
+        raise NotFittedError(f"This {type(model).__name__} has seen no names of columns.")
+    return seen[1]
+
+
+def is_fitted(model: Any) -> bool:
+    """Whether it can be asked."""
+    try:
+        model.fitted_  # noqa: B018
+    except NotFittedError:
+        return False
+    return True
+
+
+# -- what a model offers -----------------------------------------------------------------------------------------------
+
+
+class Offered:
+    """A method that a model has under a condition only: without it, it has no such attribute.
+
+    scikit-learn asks by name what an estimator can do, so that a regressor must have no `predict_proba`.
+    """
+
+    def __init__(self, method: Callable[..., Any], condition: Callable[[Any], str]) -> None:
+        """condition: why a model does not have the method; empty where it does."""
+        self.method, self.condition = method, condition
+        self.__doc__ = method.__doc__
+
+    def __get__(self, model: Any, kind: type | None = None) -> Any:
+        """The bound method."""
+        if model is None:
+            return self.method
+        why = self.condition(model)
+        if why:
+            raise NotOfferedError(why)
+        return self.method.__get__(model, type(model))
+
+
+def needs_response(model: object) -> str:
+    """Why scikit-learn is not offered a method that it would call without y."""
+    return f"score_samples of a {type(model).__name__} needs y." if asked_by("sklearn") else ""
+
+
+# -- tags and metadata -------------------------------------------------------------------------------------------------
+
+
+def tags(model: Any) -> Any:
+    """What scikit-learn may expect of the model; called by scikit-learn only."""
+    from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+    role: dict[str, Any] = dict(model._role())
+    kind = role.pop("kind", None)
+    multi_class, poor = role.pop("multi_class", True), role.pop("poor_score", False)
+    positive = role.pop("positive_target", False)
+    return Tags(
+        estimator_type=kind,
+        target_tags=TargetTags(required=kind is not None, positive_only=positive),
+        classifier_tags=ClassifierTags(multi_class=multi_class) if kind == "classifier" else None,
+        regressor_tags=RegressorTags(poor_score=poor) if kind == "regressor" else None,
+        input_tags=InputTags(**role),
+    )
+
+
+def metadata_of(model: Any, method: str) -> list[str]:
+    """What a method takes for each row beside X and y."""
+    function = getattr(type(model), method, None)
+    if function is None:
+        return []
+    named = inspect.signature(function).parameters.values()
+    return [p.name for p in named if p.name not in _PLAIN and p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def routing(model: Any) -> Any:
+    """Which metadata the model asks for, as scikit-learn's routing reads it."""
+    require("sklearn", extra="test", purpose="Routing of metadata")
+    from sklearn.utils.metadata_routing import MetadataRequest
+
+    asked = getattr(model, "_metadata_request", None)
+    if asked is not None:
+        return copy.deepcopy(asked)
+    request = MetadataRequest(owner=model)
+    for method in METHODS:
+        for name in metadata_of(model, method):
+            getattr(request, method).add_request(param=name, alias=None)
+    return request
+
+
+def requester(method: str) -> Callable[..., Any]:
+    """The method ``set_fit_request`` and its like."""
+
+    def ask(model: Any, **metadata: Any) -> Any:
+        known = metadata_of(model, method)
+        unknown = [name for name in metadata if name not in known]
+        if unknown:
+            raise TypeError(f"Unexpected args: {unknown} in {method}. Accepted arguments are: {known}")
+        request = routing(model)
+        for name, alias in metadata.items():
+            getattr(request, method).add_request(param=name, alias=alias)
+        object.__setattr__(model, "_metadata_request", request)
+        return model
+
+    ask.__name__ = f"set_{method}_request"
+    ask.__doc__ = f"Say which metadata `{method}` is to be given by scikit-learn: True, False, None or another name."
+    return ask
+
+
+def members() -> Iterator[tuple[str, Any]]:
+    """What every estimator has for scikit-learn, by name."""
+    yield "_role", lambda _: {}
+    yield "__sklearn_tags__", tags
+    yield "__sklearn_is_fitted__", is_fitted
+    yield "n_features_in_", property(n_features_in)
+    yield "feature_names_in_", property(feature_names_in)
+    yield "get_metadata_routing", routing
+    for method in METHODS:
+        yield f"set_{method}_request", requester(method)

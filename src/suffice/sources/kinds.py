@@ -1,0 +1,88 @@
+"""What a column is that nobody has declared: the one rule, for data of any kind and from anywhere.
+
+Text, categories, truth values and dates are states. Floats are numbers, unless they are few whole numbers; integers are
+states while they are few, and beyond that somebody has to say what they are. A missing value never decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from suffice.array_types import Floats
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, listing
+from suffice.sources.columns import Column, blocks
+
+#: Floats that are whole numbers, of which there are at most this many different ones, are states.
+MOST_WHOLE_FLOATS = 20
+#: Integers of which there are at most this many different ones are states.
+MOST_INTEGERS = 50
+#: From here on a float does not tell whole numbers apart.
+_WHOLE = 2.0**53
+
+
+class FewWholeNumbers:
+    """Whether the floats of a column are few whole numbers, whatever is missing; told block by block.
+
+    `possible` is false from the first value on that is not whole, or is one too many.
+    """
+
+    def __init__(self) -> None:
+        """Nothing read yet."""
+        self.possible = True
+        self._distinct: Floats = np.empty(0)
+
+    def read(self, values: Floats) -> None:
+        """Some more rows."""
+        held = values[~np.isnan(values)]
+        if self.possible and len(held):
+            with np.errstate(invalid="ignore"):
+                whole = bool(((held == np.floor(held)) & (np.abs(held) < _WHOLE)).all())
+            self._keep(np.unique(held) if whole else None)
+
+    def _keep(self, distinct: Floats | None) -> None:
+        if distinct is not None:
+            self._distinct = np.union1d(self._distinct, distinct)
+        self.possible = distinct is not None and len(self._distinct) <= MOST_WHOLE_FLOATS
+
+    def __add__(self, other: FewWholeNumbers) -> FewWholeNumbers:
+        """Both sets of rows."""
+        both = FewWholeNumbers()
+        both._keep(np.union1d(self._distinct, other._distinct) if self.possible and other.possible else None)
+        return both
+
+    @property
+    def found(self) -> bool:
+        """Whether there was a value, and all of them were few whole numbers."""
+        return self.possible and len(self._distinct) > 0
+
+
+def few_whole_numbers(column: Column) -> FewWholeNumbers:
+    """Whether a column of floats holds few whole numbers alone; most other columns are told by a few rows."""
+    few = FewWholeNumbers()
+    for block in blocks(len(column)):
+        few.read(column.floats(block))
+        if not few.possible:
+            break
+    return few
+
+
+def check_few_integers(variable: Variable, undeclared: Mapping[Hashable, str]) -> None:
+    """Raise where a column that nobody declared holds many integers; `undeclared` says of each what is to be done."""
+    if variable.card <= MOST_INTEGERS or variable.name not in undeclared or variable.origin != "seen":
+        return
+    if all(type(state) is int for state in variable.states):
+        first = listing(variable.states[:3])
+        raise DataError(
+            f"Column {variable.name!r} holds more than {MOST_INTEGERS} different integers ({first}, ...), which "
+            f"may be states or numbers, and nobody has declared which. {undeclared[variable.name]}"
+        )
+
+
+def check_declared(domain: Domain, undeclared: Mapping[Hashable, str]) -> None:
+    """The same for all variables of a domain, once all rows are read."""
+    for name in undeclared:
+        if name in domain:
+            check_few_integers(domain[name], undeclared)

@@ -1,0 +1,184 @@
+"""scikit-learn's own checks, its tools, and its estimators beside ours."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import suffice as sf
+
+pytest.importorskip("sklearn")
+from sklearn import linear_model, metrics, model_selection, naive_bayes, pipeline, preprocessing
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.calibration import CalibrationDisplay
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
+
+ESTIMATORS: dict[str, Any] = {
+    "network, classifier": lambda: sf.BayesianNetwork("gaussian-naive-bayes", target="class"),
+    "network, regressor": lambda: sf.BayesianNetwork("gaussian-naive-bayes", target="z", states={"z": "real"}),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_check_estimator(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(ESTIMATORS[name](), on_fail=None, on_skip=None)
+    failed = {one["check_name"]: str(one["exception"]) for one in results if one["status"] == "failed"}
+    assert failed == {}
+    assert len(results) > 50
+
+
+RNG = np.random.default_rng(5)
+N = 240
+X = RNG.normal(size=(N, 3))
+FRAME = pd.DataFrame(X, columns=["u", "v", "w"])
+TRUTH = np.where(RNG.random(N) < 1 / (1 + np.exp(-2 * X[:, 0] + X[:, 1])), "yes", "no")
+
+
+def logistic() -> Any:
+    return sf.GLM("binomial")
+
+
+def bayes() -> Any:
+    return sf.BayesianNetwork("gaussian-naive-bayes", target="answer")
+
+
+PEERS: dict[str, tuple[Any, Any]] = {
+    "glm": (logistic, lambda: linear_model.LogisticRegression(C=np.inf, tol=1e-10)),
+    "network": (bayes, lambda: naive_bayes.GaussianNB(var_smoothing=0.0)),
+}
+BOTH = pytest.mark.parametrize("kind", PEERS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scoring"),
+    [("glm", "roc_auc"), ("glm", "neg_log_loss"), *(("network", s) for s in ("accuracy", "roc_auc", "neg_log_loss"))],
+)
+def test_cross_validation_gives_the_figures_of_the_peer(kind: str, scoring: str) -> None:
+    own, peer = (model_selection.cross_val_score(make(), FRAME, TRUTH, cv=3, scoring=scoring) for make in PEERS[kind])
+    np.testing.assert_allclose(own, peer, rtol=1e-6)
+
+
+@BOTH
+def test_roles_names_and_classes(kind: str) -> None:
+    model = PEERS[kind][0]()
+    assert is_classifier(model)
+    assert not is_regressor(model)
+    with pytest.raises(NotFittedError):
+        model.predict(FRAME)
+    assert not hasattr(model, "n_features_in_")
+    fitted = model.fit(FRAME, TRUTH)
+    assert fitted is model
+    assert model.n_features_in_ == 3
+    assert model.feature_names_in_.tolist() == ["u", "v", "w"]
+    assert model.classes_.tolist() == ["no", "yes"]
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(FRAME), model.predict(FRAME))
+    assert again.n_features_in_ == 3
+    copied = clone(model)
+    assert copied.get_params().keys() == model.get_params().keys()
+    assert not hasattr(copied, "n_features_in_")
+    copied.max_iter = 5
+    assert copied.get_params()["max_iter"] == 5
+
+
+def test_regressors() -> None:
+    for model in (sf.GLM("poisson"), sf.BayesianNetwork("naive-bayes", target="z", states={"z": "real"})):
+        assert is_regressor(model)
+        assert not hasattr(model, "predict_proba")
+    with pytest.raises(sf.OptionError, match="has no classes"):
+        sf.GLM("poisson").predict_proba(X)
+
+
+@BOTH
+def test_pipeline_and_columns(kind: str) -> None:
+    make, peer = PEERS[kind]
+    steps = ColumnTransformer([("scale", preprocessing.StandardScaler(), ["u", "v"])], remainder="passthrough")
+    steps.set_output(transform="pandas")
+    own = pipeline.make_pipeline(clone(steps), make()).fit(FRAME, TRUTH)
+    other = pipeline.make_pipeline(clone(steps), peer()).fit(FRAME, TRUTH)
+    np.testing.assert_allclose(own.predict_proba(FRAME), other.predict_proba(FRAME), atol=1e-5)
+    assert own[-1].feature_names_in_.tolist() == ["scale__u", "scale__v", "remainder__w"]
+    labels = own.predict(FRAME, **({"kind": "class"} if kind == "glm" else {}))
+    assert metrics.accuracy_score(TRUTH, labels) == other.score(FRAME, TRUTH)
+
+
+def test_grid_search_chooses_what_the_peer_chooses() -> None:
+    strengths = [0.001, 0.01, 0.1, 10.0]
+    own = model_selection.GridSearchCV(
+        sf.GLM("binomial", prior=sf.Normal(variance=1.0)), {"prior__variance": strengths}, cv=3, scoring="neg_log_loss"
+    ).fit(X, TRUTH)
+    peer = model_selection.GridSearchCV(
+        linear_model.LogisticRegression(tol=1e-10), {"C": strengths}, cv=3, scoring="neg_log_loss"
+    ).fit(X, TRUTH)
+    np.testing.assert_allclose(own.cv_results_["mean_test_score"], peer.cv_results_["mean_test_score"], rtol=1e-5)
+    assert own.best_params_["prior__variance"] == peer.best_params_["C"]
+
+
+def test_a_search_over_objectives_of_a_network() -> None:
+    states = pd.DataFrame((X > 0).astype(int), columns=["u", "v", "w"])
+    net = sf.BayesianNetwork("naive-bayes", target="answer", prior=1.0)
+    search = model_selection.GridSearchCV(net, {"objective": ["joint", "conditional"], "prior": [0.5, 5.0]}, cv=3)
+    search.fit(states, TRUTH)
+    best = net.clone().set_params(**search.best_params_)
+    folds = model_selection.cross_val_score(best, states, TRUTH, cv=3)
+    assert search.best_score_ == folds.mean()
+
+
+def test_options_that_are_wrong_are_refused_at_once_or_by_the_search() -> None:
+    with pytest.raises(sf.OptionError, match="solver is 'magic'"):
+        sf.GLM("binomial").set_params(solver="magic")
+    search = model_selection.GridSearchCV(sf.GLM("binomial"), {"solver": ["irls", "magic"]}, cv=3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, TRUTH)
+    assert any("solver is 'magic'" in str(one.message) for one in caught)
+    assert search.best_params_ == {"solver": "irls"}
+
+
+@BOTH
+def test_calibration_curves(kind: str) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    make, peer = PEERS[kind]
+    own = CalibrationDisplay.from_estimator(make().fit(FRAME, TRUTH), FRAME, TRUTH, n_bins=5)
+    other = CalibrationDisplay.from_estimator(peer().fit(FRAME, TRUTH), FRAME, TRUTH, n_bins=5)
+    np.testing.assert_allclose(own.prob_true, other.prob_true, rtol=1e-12)
+    np.testing.assert_allclose(own.prob_pred, other.prob_pred, rtol=1e-4)
+
+
+def test_weights_are_routed_where_they_are_asked_for() -> None:
+    from sklearn import config_context
+
+    weights = RNG.integers(1, 4, N).astype(float)
+    with config_context(enable_metadata_routing=True):
+        own = sf.GLM("binomial").set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        routed = model_selection.cross_validate(
+            own, X, TRUTH, cv=model_selection.KFold(2), params={"sample_weight": weights}
+        )
+        with pytest.raises(ValueError, match="sample_weight"):
+            model_selection.cross_validate(sf.GLM("binomial"), X, TRUTH, params={"sample_weight": weights})
+        with pytest.raises(TypeError, match="Unexpected args"):
+            sf.GLM("binomial").set_fit_request(weights=True)
+        assert clone(own).get_metadata_routing().fit.requests["sample_weight"] is True
+    expected = []
+    for train, test in model_selection.KFold(2).split(X):
+        fold = sf.GLM("binomial").fit(X[train], TRUTH[train], sample_weight=weights[train])
+        expected.append(fold.score(X[test], TRUTH[test], sample_weight=weights[test]))
+    np.testing.assert_allclose(routed["test_score"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lengths", "group"])
+def test_lengths_and_groups_may_be_asked_for(name: str) -> None:
+    from sklearn import config_context
+
+    with config_context(enable_metadata_routing=True):
+        model: Any = sf.HiddenMarkovModel(2, emission=sf.Normal()).set_fit_request(**{name: True})
+        assert model.get_metadata_routing().fit.requests[name] is True
