@@ -140,7 +140,13 @@ CASES: dict[str, Case] = {
         lambda model: [model.transitions_],
         ["person", "step", "b"],
         {"group": "person", "order": "step", "columns": "b"},
-        most=30_000,  # It begins from its first sequences, up to a number of steps; these travel.
+    ),
+    "hidden Markov model of numbers": Case(
+        lambda: sf.HiddenMarkovModel(2, emission=sf.MultivariateNormal(), random_state=0, max_iter=4),
+        lambda model: [model.transitions_, *(law.mean_ for law in model.emissions_)],
+        ["person", "step", "x", "positive"],
+        {"group": "person", "order": "step", "columns": ["x", "positive"]},
+        most=16_000,  # Sums over pieces of a line, for each of the tries of a start: as many for any number of rows.
     ),
     "chain CRF": Case(
         lambda: sf.ChainCRF(max_iter=6),

@@ -57,11 +57,8 @@ _BY_MODULE = {
     "models.hidden_markov.emissions.surveys": ("SpreadSurvey", "SymbolsSurvey"),
     "models.hidden_markov.parameters": ("ChainParameters", "Statistics"),
     "models.hidden_markov.rounds": (
-        "Beginning",
         "ChainWork",
         "CheckLabels",
-        "FirstSequences",
-        "KeyedSequences",
         "counted_states",
         "open_steps",
     ),

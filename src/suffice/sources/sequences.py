@@ -142,16 +142,18 @@ class Sequences(Generic[V]):
         last = int(np.searchsorted(self.offsets, most, side="right")) - 1
         return self.take(0, last) if last >= 1 else self.stretch(0, most)
 
-    def chosen(self, numbers: Sequence[int] | Ints, sample_weight: Floats | None = None) -> Sequences[V]:
-        """Some sequences in the order asked; `sample_weight` in place of theirs."""
-        steps, offsets = self.steps_of(numbers)
+    def chosen(
+        self, numbers: Sequence[int] | Ints, sample_weight: Floats | None = None, *, most: int | None = None
+    ) -> Sequences[V]:
+        """Some sequences in the order asked; `sample_weight` in place of theirs; of each at most the first steps."""
+        steps, offsets = self.steps_of(numbers, most)
         if sample_weight is None and self.sample_weight is not None:
             sample_weight = self.sample_weight[numbers]
         return self._part(steps, offsets, sample_weight)
 
-    def steps_of(self, numbers: Sequence[int] | Ints) -> tuple[Ints, Ints]:
-        """The steps of some sequences in the order asked, and where each begins among them."""
-        lengths = self.lengths[numbers]
+    def steps_of(self, numbers: Sequence[int] | Ints, most: int | None = None) -> tuple[Ints, Ints]:
+        """The steps of some sequences in the order asked, of each at most the first, and where each begins."""
+        lengths = self.lengths[numbers] if most is None else np.minimum(self.lengths[numbers], most)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return np.repeat(self.offsets[:-1][numbers] - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets
 
@@ -160,22 +162,6 @@ class Sequences(Generic[V]):
         return replace(
             self, values=_cut(self.values, steps), offsets=offsets, sample_weight=sample_weight, labels=labels
         )
-
-    def merged(self) -> Sequences[V]:
-        """Each sequence once, in the order of first ones, with the sum of its weights; those without any are gone."""
-        arrays: list[NDArray[Any]] = list(self.values) if isinstance(self.values, tuple) else [self.values]  # type: ignore[list-item]
-        arrays += [] if self.labels is None else [self.labels]
-        bounds = self.offsets.tolist()
-        weights: dict[bytes, float] = {}
-        kept: list[int] = []
-        for number, weight in enumerate(self.weights.tolist()):
-            if not weight > 0:
-                continue
-            key = b"".join(array[bounds[number] : bounds[number + 1]].tobytes() for array in arrays)
-            if key not in weights:
-                kept.append(number)
-            weights[key] = weights.get(key, 0.0) + weight
-        return self if len(kept) == self.n_sequences else self.chosen(kept, np.array(list(weights.values())))
 
     # -- one value a step --------------------------------------------------------------------------------------------
 

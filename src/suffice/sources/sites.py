@@ -67,7 +67,7 @@ class Site:
         columns: Names for the columns of arrays and lists; of anything that has names, the columns to use.
         minimum_count: Fewest rows behind anything that is released: a table of counts, a state of a column, a sum. An
             answer with rarer cells is an error at the site, which tells how many there are and not which.
-        allow_rows: Let answers hold rows, such as the first sequences, from which a hidden Markov model takes a start.
+        allow_rows: Let answers hold rows, or sums of few steps, from which a hidden Markov model takes a start.
 
     >>> site = Site({"x": ["a", "b", "a"]}, name="north")
     >>> site.answer(Question()).variables["x"].kind

@@ -7,6 +7,7 @@ import pytest
 
 import suffice as sf
 from suffice.models.hidden_markov import start as starting
+from suffice.models.hidden_markov import start_rounds
 
 HMM = sf.HiddenMarkovModel
 
@@ -68,7 +69,8 @@ def test_weighted_sequences_are_learned_as_repeated_ones(kind: str, how: str) ->
 
 def test_the_sample_of_the_start_is_of_distinct_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
     """With more steps than are looked at, repetitions do not crowd other sequences out."""
-    monkeypatch.setattr(starting, "SAMPLE", 60)
+    for module in (starting, start_rounds):
+        monkeypatch.setattr(module, "SAMPLE", 60)
     sequences = steps(2, len(WEIGHTS), "reals")
     weighted = HMM(2, sf.Normal(), max_iter=3, tolerance=0.5).fit(sequences, sample_weight=WEIGHTS)
     written_out = HMM(2, sf.Normal(), max_iter=3, tolerance=0.5).fit(repeated(sequences, "side by side"))

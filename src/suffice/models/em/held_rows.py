@@ -421,11 +421,12 @@ def row_marks(rows: ObservedRows, names: Sequence[Hashable], seed: int) -> NDArr
     for name in names:
         # All missing values are alike, and so are 0 and -0.
         values = np.where(missing(rows.columns[name]), np.nan, rows.columns[name].astype(np.float64)) + 0.0
-        marks = _mixed((marks ^ values.view(np.uint64)) + np.uint64(0x9E3779B97F4A7C15))
+        marks = mixed_bits((marks ^ values.view(np.uint64)) + np.uint64(0x9E3779B97F4A7C15))
     return marks
 
 
-def _mixed(marks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed_bits(marks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers whose every bit depends on all bits of others."""
     marks = (marks ^ (marks >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     marks = (marks ^ (marks >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return marks ^ (marks >> np.uint64(31))

@@ -16,7 +16,6 @@ from suffice.fitting.control import LIMITS, Control, Outcome
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.restarts import Runs
 from suffice.models.hidden_markov.certificate import climbed_certificate
-from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.check import computed_again, judged_statistics
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
@@ -36,13 +35,9 @@ from suffice.solvers.fixed_point import largest_change
 
 @dataclass(frozen=True, eq=False)
 class HiddenSequences:
-    """Sequences of which some states are hidden, or some columns of a step.
-
-    `observed` are those at hand: all of them in memory, of others some of the first, where EM begins.
-    """
+    """Sequences of which some states are hidden, or some columns of a step."""
 
     chains: HeldChains
-    observed: Observed
     emission: Emission
     states: tuple[Hashable, ...]
     columns: list[Hashable] | None

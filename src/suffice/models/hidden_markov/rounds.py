@@ -1,20 +1,17 @@
 """Sequences that stay where they are, asked round after round: what EM, its judge and its errors need of them.
 
 In memory they are one shard. Wherever else they are, a shard holds whole sequences, coded once, and what it answers
-adds up; only parameters, these sums and a bounded sample of the first sequences travel.
+adds up; only parameters and these sums travel.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from suffice.domain import Variable, sort_states, state_key
+from suffice.domain import Variable
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.reals import naming_rows
@@ -82,11 +79,15 @@ class SumsTogether:
 
 @dataclass(frozen=True, eq=False)
 class HeldChains:
-    """Sequences with the emission that has read them, wherever they are held; `rows` are their steps."""
+    """Sequences with the emission that has read them, wherever they are held; `rows` are their steps.
+
+    `labelled` says that the state of some step is known.
+    """
 
     held: Held[ChainExpectation]
     rows: int
     weight: float
+    labelled: bool = False
 
     #: The parameters of the last E-step and what it found: reports ask again for what EM ended with.
     _last: list[tuple[ChainParameters, Statistics]] = field(default_factory=list, repr=False)
@@ -95,7 +96,8 @@ class HeldChains:
     def here(cls, observed: Observed, emission: Emission, threads: int | None) -> HeldChains:
         """Sequences in memory: one shard, with threads of its own."""
         held = HeldHere(ChainWork(emission), [ChainExpectation(observed, emission, threads)])
-        return cls(held, observed.n_steps, observed.weight)
+        labelled = observed.labels is not None and bool((observed.labels >= 0).any())
+        return cls(held, observed.n_steps, observed.weight, labelled)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -119,12 +121,6 @@ class HeldChains:
         """The statistics of sequences whose states are all known."""
         statistics: Statistics = self.sum(like, by=counted_states)
         return statistics
-
-    def first(self, most: int, *, labelled: bool = False) -> Observed:
-        """The first sequences, of at most so many steps; with `labelled` as many of those with a known state."""
-        kinds = (True, False) if labelled else (None,)
-        some: FirstSequences = self.sum(None, by=Beginning(most, kinds))
-        return some.together
 
     def fingerprint(self) -> str:
         """A mark that tells these sequences from others, whatever their order and their shards."""
@@ -175,85 +171,3 @@ class CheckLabels:
         """Of one shard."""
         self.structure.check_labels(prepared.observed, prepared.emission, self.states, prepared.called)
         return 0
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """The first sequences of a shard, at most `most` steps of each kind: with a known state, without, or any (None)."""
-
-    most: int
-    kinds: tuple[bool | None, ...]
-
-    def __call__(self, prepared: ChainExpectation, parameters: object) -> FirstSequences:
-        """Of one shard."""
-        observed = prepared.observed
-        known = np.zeros(observed.n_sequences, bool)
-        if observed.labels is not None and observed.n_sequences:
-            known = np.logical_or.reduceat(observed.labels >= 0, observed.offsets[:-1])
-        parts = []
-        for kind in self.kinds:
-            numbers = np.flatnonzero(known == kind) if kind is not None else np.arange(observed.n_sequences)
-            # No more than can be kept, so that a long shard is not copied.
-            ends = np.cumsum(observed.lengths[numbers])
-            numbers = numbers[: int(np.searchsorted(ends, self.most, side="right")) + 1]
-            some = observed.chosen(numbers).head(self.most)
-            parts.append(KeyedSequences(some, _listed(prepared.keys, numbers[: some.n_sequences]), self.most))
-        return FirstSequences(tuple(parts))
-
-
-def _listed(keys: Any, numbers: NDArray[np.intp]) -> list[Hashable]:
-    """The keys of some sequences."""
-    chosen = numbers if keys is None else keys.take(numbers)
-    listed: list[Hashable] = chosen.tolist() if isinstance(chosen, np.ndarray) else chosen.to_pylist()
-    return listed
-
-
-@dataclass(frozen=True, eq=False)
-class KeyedSequences:
-    """Some sequences in the order of their keys, the numbers of their first rows or their names; `most` steps."""
-
-    sequences: Observed
-    keys: list[Hashable]
-    most: int
-
-    @property
-    def holds_rows(self) -> bool:
-        """Whether there are any."""
-        return bool(self.sequences.n_steps)
-
-    def __add__(self, other: KeyedSequences) -> KeyedSequences:
-        """The first of both."""
-        together, keys = in_order([self, other])
-        some = together.head(self.most)
-        return KeyedSequences(some, keys[: some.n_sequences], self.most)
-
-
-@dataclass(frozen=True, eq=False)
-class FirstSequences:
-    """The first sequences of each kind."""
-
-    kinds: tuple[KeyedSequences, ...]
-
-    def __add__(self, other: FirstSequences) -> FirstSequences:
-        """The first of both shards."""
-        return FirstSequences(tuple(a + b for a, b in zip(self.kinds, other.kinds, strict=True)))
-
-    @property
-    def together(self) -> Observed:
-        """All kinds, in the order of their keys."""
-        return in_order(self.kinds)[0]
-
-
-def in_order(parts: Sequence[KeyedSequences]) -> tuple[Observed, list[Hashable]]:
-    """Sequences end to end in the order of their keys."""
-    keys = [key for part in parts for key in part.keys]
-    rank = {state_key(key): number for number, key in enumerate(sort_states(keys))}
-    order = np.argsort([rank[state_key(key)] for key in keys], kind="stable")
-    sequences = [part.sequences for part in parts]
-    lengths = np.concatenate([some.lengths for some in sequences])
-    values = tuple(map(np.concatenate, zip(*(some.values for some in sequences), strict=True)))
-    labels = None
-    if all(some.labels is not None for some in sequences):
-        labels = np.concatenate([some.labels for some in sequences])
-    whole = Sequences(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), labels=labels)
-    return whole.chosen(order), [keys[number] for number in order.tolist()]

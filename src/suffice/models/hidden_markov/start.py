@@ -1,44 +1,65 @@
-"""Where EM begins: given values, states that are known, clusters of the steps, and chance; the best of a few tries."""
+"""Where EM begins: given values, states that are known, clusters of the steps, and chance; the best of a few tries.
+
+All that a start needs of sequences are sums over their steps (`start_rounds`), so that it is the same wherever they are
+and in whatever order they come.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.errors import EstimateError
+from suffice.errors import ConvergenceWarning, EstimateError
 from suffice.models.em.restarts import first_best
-from suffice.models.hidden_markov.chains import Observed
-from suffice.models.hidden_markov.emissions.contract import Data, Emission, alike
+from suffice.models.hidden_markov.emissions import contract
+from suffice.models.hidden_markov.emissions.contract import Emission, alike
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import ChainParameters, stationary
+from suffice.models.hidden_markov.rounds import HeldChains
+from suffice.models.hidden_markov.start_rounds import (
+    SAMPLE,
+    AllSteps,
+    Axes,
+    ByCentre,
+    ByLabel,
+    Chosen,
+    Clusters,
+    Evenly,
+    Guess,
+    GuessedMoments,
+    GuessedSteps,
+    Pieces,
+    Points,
+    ShortSteps,
+    StartSurvey,
+)
 
-#: Tries of a run, the EM steps of each, and the steps of the sequences that they look at.
+#: Tries of a run, the EM steps of each, and the steps of k-means before them.
 TRIES = 8
 SHORT_STEPS = 6
-SAMPLE = 20_000
-#: Share of a step's weight that begins in the state of its cluster.
-OWN = 0.9
+MOVES = 5
 
 
 @dataclass(frozen=True)
 class Start:
-    """What is known before EM: the sequences, and the M-step with the values that were given.
+    """What is known before EM: the sequences, wherever they are, and the M-step with the values that were given."""
 
-    Of sequences that are not in memory, `observed` are some of the first.
-    """
-
-    observed: Observed
+    chains: HeldChains
     learner: Learner
-    threads: int | None = 1
 
     @property
     def _emission(self) -> Emission:
         return self.learner.emission
+
+    def _ask(self, question: Callable[[ChainExpectation, Any], Any], parameters: Any = None) -> Any:
+        return self.chains.sum(parameters, by=question)
 
     def begin(self, number: int, rng: np.random.Generator) -> ChainParameters:
         """The start of a run: the first keeps what was given, all keep what is fixed and what is forbidden."""
@@ -50,44 +71,98 @@ class Start:
             complete = number == 0 and of.transitions is not None and of.emission is not None
         one = len(of.pairs) == 1 and not self._emission.n_free.any()
         tries = 1 if complete or one or self._labelled else TRIES
-        starts = [self._try(keep, rng) for _ in range(tries)]
+        starts = self._tries(keep, tries, rng)
         return starts[0] if tries == 1 else self._best(starts)
 
     def _best(self, tries: list[ChainParameters]) -> ChainParameters:
         """After a few steps on some of the sequences."""
         # A distribution of the first state that hangs on the transitions matters little here, and costs much.
         learner = replace(self.learner, stationary=False)
-        expectation = ChainExpectation(self._sample, self._emission, self.threads)
-        heights = []
-        for start in tries:
-            try:
-                heights.append(float(_climbed(expectation, learner, start)))
-            except (EstimateError, np.linalg.LinAlgError):
-                heights.append(-np.inf)
-        return tries[first_best(heights)]
+        heights, climbing = np.full(len(tries), -np.inf), dict(enumerate(tries))
+        for _ in range(SHORT_STEPS):
+            for number, statistics in self._expected(climbing).items():
+                parameters = climbing.pop(number)
+                heights[number] = statistics.log_likelihood + learner.log_prior(parameters)
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", ConvergenceWarning)  # A try is no fit.
+                        climbing[number] = learner.learn(statistics, parameters)
+                except (EstimateError, np.linalg.LinAlgError):
+                    heights[number] = -np.inf
+            heights[[number for number in range(len(tries)) if number not in climbing]] = -np.inf
+        return tries[first_best(heights.tolist())]
+
+    def _expected(self, climbing: dict[int, ChainParameters]) -> dict[int, Any]:
+        """The E-steps of all tries in one round; those that exclude a sequence are not among them."""
+        question = ShortSteps(self._chosen)
+        try:
+            found = dict(zip(climbing, self._ask(question, list(climbing.values())).parts, strict=True))
+        except (EstimateError, np.linalg.LinAlgError):
+            found = {}
+            for number, parameters in climbing.items():
+                try:
+                    (found[number],) = self._ask(question, [parameters]).parts
+                except (EstimateError, np.linalg.LinAlgError):
+                    continue
+        for number in [number for number in climbing if number not in found]:
+            del climbing[number]
+        possible = {number: one for number, one in found.items() if np.isfinite(one.log_likelihood)}
+        for number in found.keys() - possible.keys():
+            del climbing[number]
+        return possible
+
+    # -- what is asked of the sequences ------------------------------------------------------------------------------
 
     @cached_property
-    def _distinct(self) -> Observed:
-        """Each sequence once, with the weight of all its repetitions: EM begins where it does for the weights."""
-        return self.observed.merged()
-
-    @cached_property
-    def _sample(self) -> Observed:
-        """The first sequences, of at most so many steps; of a long first one its beginning."""
-        return self._distinct.head(SAMPLE)
-
-    @cached_property
-    def _steps(self) -> tuple[Data, Floats]:
-        """Each step of the sample once, with its weight (steps,): what is drawn for a step is drawn once."""
-        return _each_once(self._sample.values, self._sample.step_weights)
+    def _survey(self) -> tuple[Any, ...]:
+        """Steps by range of marks, steps in all, weights of known and of unknown states, known transitions."""
+        parts: tuple[Any, ...] = self._ask(StartSurvey(len(self.learner.structure.pairs))).parts
+        return parts
 
     @property
     def _labelled(self) -> bool:
-        return self.observed.labels is not None and bool((self.observed.labels >= 0).any())
+        return self.chains.labelled
 
-    def _try(self, keep: set[str], rng: np.random.Generator) -> ChainParameters:
+    @cached_property
+    def _chosen(self) -> Chosen:
+        """All sequences where they have few steps, else those with the lowest marks."""
+        by_range, steps = self._survey[:2]
+        if steps <= SAMPLE:
+            return Chosen()
+        return Chosen(1 + int(np.searchsorted(np.cumsum(by_range), min(SAMPLE, by_range.sum() * (1 - 1e-12)))))
+
+    @cached_property
+    def _all(self) -> tuple[contract.Statistics, Points]:
+        """The sums that the emission begins with, and the steps as points; known states choose among all steps."""
+        chosen = Chosen() if self._labelled else self._chosen
+        totals, spread = self._ask(AllSteps(chosen)).parts
+        weight = np.where(spread.weight > 0, spread.weight, 1.0)
+        scale = np.sqrt(spread.scatter / weight)
+        return totals.sums, Points(chosen, spread.mean, np.where(scale > 0, scale, 1.0))
+
+    # -- tries -------------------------------------------------------------------------------------------------------
+
+    def _tries(self, keep: set[str], tries: int, rng: np.random.Generator) -> list[ChainParameters]:
         of = self.learner.structure
-        emission = of.emission if "emissions" in keep and of.emission is not None else self._first_emission(rng)
+        if "emissions" in keep and of.emission is not None:
+            return [self._try(keep, of.emission, rng) for _ in range(tries)]
+        totals, points = self._all
+        if not len(points.mean) and (not self._labelled or self._emission.in_pieces):
+            return [self._try(keep, self._emission.start(totals, rng), rng) for _ in range(tries)]
+        if self._emission.size == 1 and not self._labelled:
+            return [self._try(keep, self._emission.start(totals, rng), rng) for _ in range(tries)]
+        if self._labelled:
+            _, _, known, unknown, _ = self._survey
+            guesses: list[Guess] = [ByLabel(self._emission.size, known / unknown if unknown > 0 else 0.0)]
+            rngs = [rng]
+        else:
+            rngs = list(rng.spawn(tries))
+            guesses = [ByCentre(centres) for centres in self._centres(rngs)]
+        emissions = self._learned(guesses, rngs)
+        return [self._try(keep, one, own) for one, own in zip(emissions, rngs, strict=True)]
+
+    def _try(self, keep: set[str], emission: contract.Parameters, rng: np.random.Generator) -> ChainParameters:
+        of = self.learner.structure
         transitions = of.transitions if "transitions" in keep and of.transitions is not None else self._rows(rng)
         if self.learner.stationary:
             initial = stationary(transitions)
@@ -105,104 +180,71 @@ class Start:
         size = len(self.learner.structure.pairs)
         rows = 0.5 * np.eye(size) + 0.5 * rng.dirichlet(np.ones(size), size=size)
         if self._labelled:
-            labels, weights = self._distinct.labels, self._distinct.step_weights
-            assert labels is not None
-            inner = np.ones(len(labels), bool)
-            inner[self._distinct.offsets[:-1]] = False
-            later = np.flatnonzero(inner & (labels >= 0) & (np.roll(labels, 1) >= 0))
-            counts = np.zeros((size, size))
-            np.add.at(counts, (labels[later - 1], labels[later]), weights[later])
-            rows = rows + counts
+            rows = rows + self._survey[4]
         rows = rows * self.learner.structure.pairs
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
-    def _first_emission(self, rng: np.random.Generator) -> dict[str, Floats]:
-        emission = self._emission
-        if self._labelled:
-            return emission.from_shares(*self._guessed(), rng)
-        data, weights = self._steps
-        points = emission.spread(data, weights)
-        if not points.shape[1] or emission.size == 1:
-            return emission.start(data, weights, rng)
-        cluster = clusters(points, weights, emission.size, rng)
-        shares = np.full((len(points), emission.size), (1 - OWN) / emission.size)
-        shares[np.arange(len(points)), cluster] += OWN
-        return emission.from_shares(data, shares * weights[:, None], rng)
+    def _centres(self, rngs: Sequence[np.random.Generator]) -> Floats:
+        """Centres of clusters (tries, K, d), by k-means from a spread-out start.
 
-    def _guessed(self) -> tuple[Data, Floats]:
-        """Steps of known state, and some of the others, which together weigh a share of 1 - `OWN` and say nothing.
-
-        Without the others a state could begin with a distribution that forbids what is seen elsewhere.
+        The start is drawn among the means of pieces of a line through the points, in a random direction.
         """
-        observed, size = self._distinct, self._emission.size
-        labels, weights = observed.labels, observed.step_weights
-        assert labels is not None
-        known, unknown = np.flatnonzero(labels >= 0), np.flatnonzero(labels < 0)[:SAMPLE]
-        shares = np.full((len(known) + len(unknown), size), (1 - OWN) / size)
-        shares[np.arange(len(known)), labels[known]] += OWN
-        some = np.concatenate([known, unknown])
-        shares *= weights[some, None]
-        mass = float(weights[unknown].sum())
-        shares[len(known) :] *= float(weights[known].sum()) / mass if mass > 0 else 0.0
-        return tuple(part[some] for part in observed.values), shares
+        points = self._all[1]
+        lines = np.stack([_direction(len(points.mean), rng) for rng in rngs])
+        pieces = self._ask(Pieces(points), lines)
+        centres = np.stack([_spread_out(some, self._emission.size, r) for some, r in zip(pieces, rngs, strict=True)])
+        for _ in range(MOVES):
+            sums = self._ask(Clusters(points), centres)
+            weight = sums[:, :, :1]
+            centres = np.where(weight > 0, sums[:, :, 1:] / np.where(weight > 0, weight, 1.0), centres)
+        return np.asarray(centres)
+
+    def _learned(self, guesses: Sequence[Guess], rngs: Sequence[np.random.Generator]) -> list[contract.Parameters]:
+        """The parameters of guesses of the states."""
+        totals, points = self._all
+        befores = [self._emission.before(totals, rng) for rng in rngs]
+        axes: list[Axes | None] = [None] * len(guesses)
+        if self._emission.in_pieces:
+            axes = [Axes.of(moments) for moments in self._ask(GuessedMoments(points), list(guesses))]
+        sums = self._ask(GuessedSteps(points), list(zip(guesses, axes, befores, strict=True))).parts
+        return [self._emission.from_guess(one.sums, before) for one, before in zip(sums, befores, strict=True)]
+
+    def idle(self, rng: np.random.Generator) -> contract.Parameters:
+        """Parameters of distributions without steps."""
+        totals, points = self._all
+        before = self._emission.before(totals, rng)
+        (even,) = self._ask(GuessedSteps(points), [(Evenly(self._emission.size), None, before)]).parts
+        return self._emission.idle(even.sums, before)
 
 
-def _climbed(expectation: ChainExpectation, learner: Learner, parameters: ChainParameters) -> float:
-    value = -np.inf
-    for _ in range(SHORT_STEPS):
-        statistics = expectation.expect(parameters)
-        value = statistics.log_likelihood + learner.log_prior(parameters)
-        if not np.isfinite(value):
-            return -np.inf
-        parameters = learner.learn(statistics, parameters)
-    return value
+def _direction(d: int, rng: np.random.Generator) -> Floats:
+    """A line through points of d columns."""
+    if d == 1:
+        return np.ones(1)
+    line = rng.standard_normal(d)
+    return np.asarray(line / np.linalg.norm(line))
 
 
-def _each_once(data: Data, weights: Floats) -> tuple[Data, Floats]:
-    """Each step once, in the order of first ones, and the sum of its weights; missing values are alike."""
-    kinds = [(f"f{number}", part.dtype, part.shape[1:]) for number, part in enumerate(data)]
-    whole = np.zeros(len(weights), dtype=kinds)
-    for number, part in enumerate(data):
-        whole[f"f{number}"] = part
-    keys = whole.view(np.dtype((np.void, whole.dtype.itemsize)))
-    _, first, label = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.intp)
-    rank[order] = np.arange(len(order))
-    total = np.bincount(rank[label.reshape(-1)], weights, len(order)).astype(np.float64)
-    return tuple(part[first[order]] for part in data), total
-
-
-def clusters(points: Floats, weights: Floats, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The cluster of each point (n, d) by k-means of weighted points (n,) from a spread-out start.
-
-    A missing value is at 0.
-    """
-    rows = np.where(np.isnan(points), 0.0, points)
+def _spread_out(pieces: Floats, size: int, rng: np.random.Generator) -> Floats:
+    """Centres (K, d) among the means of pieces (pieces, 1 + d) of weight and sums, the farther the likelier."""
+    used = pieces[pieces[:, 0] > 0]
+    weights, rows = used[:, 0], used[:, 1:] / used[:, :1]
     centres = rows[[int(rng.choice(len(rows), p=weights / weights.sum()))]]
-    nearest = ((rows - centres[0]) ** 2).sum(axis=1)
+    away = ((rows - centres[0]) ** 2).sum(axis=1)
     while len(centres) < size:
-        drawn = weights * nearest if (weights * nearest).sum() > 0 else weights
+        drawn = weights * away if (weights * away).sum() > 0 else weights
         centre = rows[int(rng.choice(len(rows), p=drawn / drawn.sum()))]
         centres = np.vstack([centres, centre])
-        nearest = np.minimum(nearest, ((rows - centre) ** 2).sum(axis=1))
-    label = np.zeros(len(rows), np.intp)
-    for _ in range(10):
-        away = np.stack([((rows - centre) ** 2).sum(axis=1) for centre in centres], axis=1)
-        label = np.argmin(away, axis=1)
-        for cluster in range(size):
-            if (mine := (label == cluster) & (weights > 0)).any():
-                centres[cluster] = np.average(rows[mine], axis=0, weights=weights[mine])
-    return label
+        away = np.minimum(away, ((rows - centre) ** 2).sum(axis=1))
+    return centres
 
 
 def before_counts(start: Start, rng: np.random.Generator) -> ChainParameters:
     """The parameters of what counts of known states leave open: even rows, and the distribution of all steps."""
-    emission, of = start.learner.emission, start.learner.structure
+    of = start.learner.structure
     rows, first = of.pairs / of.pairs.sum(axis=1, keepdims=True), of.first / of.first.sum()
-    even = emission.idle(*start._steps, rng)
     return ChainParameters(
         first if of.initial is None else of.initial,
         rows if of.transitions is None else of.transitions,
-        even if of.emission is None else of.emission,
+        start.idle(rng) if of.emission is None else of.emission,
     )

@@ -32,7 +32,7 @@ from suffice.models.hidden_markov.input import (
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Statistics
 from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains, log_likelihood, open_steps
-from suffice.models.hidden_markov.start import SAMPLE, Start, before_counts
+from suffice.models.hidden_markov.start import Start, before_counts
 from suffice.models.hidden_markov.tables import SequenceTable
 from suffice.sources.sequences import SequenceForm, Sequences
 
@@ -51,13 +51,13 @@ class HiddenMarkovTask:
 
     def start(self, data: HiddenSequences) -> Start:
         """Where EM begins."""
-        return Start(data.observed, self.learner(data.emission, data.states), self.options["threads"])
+        return Start(data.chains, self.learner(data.emission, data.states))
 
     def checked_start(self, data: HiddenSequences) -> Start:
         """As `start`; start values and known states that exclude one another are an error."""
         start = self.start(data)
         start.learner.check_start(data.states)
-        if data.observed.labels is not None:
+        if data.chains.labelled:
             data.chains.sum(None, by=CheckLabels(start.learner.structure, data.states))
         return start
 
@@ -106,22 +106,17 @@ class HiddenMarkovTask:
         closed = unlabelled == 0 and not chains.sum(None, by=open_steps)
         if not closed and unlabelled == 0:
             emission = table.emission(len(states), known, hidden=True)
-        sample = chains.first(0 if self._given_whole() else SAMPLE, labelled=unlabelled < settled.rows)
+        chains = replace(chains, labelled=unlabelled < settled.rows)
         passes = table.source.passes
-        data = HiddenSequences(chains, sample, emission, states, list(table.columns), passes)
+        data = HiddenSequences(chains, emission, states, list(table.columns), passes)
         return replace(self._counted(data), passes=passes, notes=chains.notes) if closed else data
-
-    def _given_whole(self) -> bool:
-        """Whether all start values are given and there is no other run: then no sequences are looked at for a start."""
-        given = (self.options[name] is not None for name in ("initial", "transitions", "emissions"))
-        return self.options["n_init"] == 1 and all(given)
 
     def _compared_there(self, table: SequenceTable, known: HiddenMarkovFitted) -> HiddenSequences | None:
         chains = table.read_as(known.emission, known.states)
         if chains is None:
             return None
         check_possible(np.array([chains.sum(known.parameters, by=log_likelihood)]))
-        return HiddenSequences(chains, chains.first(0), known.emission, known.states, known.columns)
+        return HiddenSequences(chains, known.emission, known.states, known.columns)
 
     def log_likelihood(self, given: Inputs, known: HiddenMarkovFitted) -> tuple[float, float] | None:
         """Of the sequences of a table that stay where they are, with the number of steps; None for other sequences."""
@@ -162,7 +157,7 @@ class HiddenMarkovTask:
         if not hidden and not closed and known is None:
             emission = built(hidden=True)
         chains = HeldChains.here(observed, emission, self.options["threads"])
-        data = HiddenSequences(chains, observed, emission, states, names)
+        data = HiddenSequences(chains, emission, states, names)
         if closed:
             return self._counted(data)
         if known is not None:
@@ -186,7 +181,7 @@ class HiddenMarkovTask:
         expectation = ChainExpectation(observed, known.emission, self.options["threads"])
         check_possible(expectation.log_likelihoods(known.parameters))
         chains = HeldChains.here(observed, known.emission, self.options["threads"])
-        return HiddenSequences(chains, observed, known.emission, known.states, known.columns)
+        return HiddenSequences(chains, known.emission, known.states, known.columns)
 
     def _counted(self, data: HiddenSequences) -> KnownSequences:
         before = before_counts(self.checked_start(data), generator(self.options["random_state"]))

@@ -58,9 +58,37 @@ class CategoricalEmission(Emission):
             return (translated(resolve_states(self._variable, column), column),)
         return (code_states(column, self._variable)[0],)
 
-    def spread(self, data: Data, weights: Floats) -> Floats:
+    # -- where EM begins ---------------------------------------------------------------------------------------------
+
+    def points(self, data: Data) -> Floats:
         """States have no distances."""
         return np.zeros((len(data[0]), 0))
+
+    def totals(self, data: Data, weights: Floats) -> Statistics:
+        """Counts (M,)."""
+        seen = data[0] >= 0
+        return {"counts": np.bincount(data[0][seen], weights[seen], minlength=len(self.states)).astype(np.float64)}
+
+    def start(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """Random rows about the frequencies of all steps."""
+        noise = rng.gamma(2.0, size=(self.size, len(self.states)))
+        return self._normalised((totals["counts"] + 1.0) * noise)
+
+    def before(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """Equal probabilities."""
+        return self._normalised(np.ones((self.size, len(self.states))))
+
+    def from_guess(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Shares of the symbols and one more step of any symbol: what no step of a guess shows may be seen later."""
+        return self._normalised(statistics["counts"] + self.pseudo + 1.0 / len(self.states))
+
+    def idle(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Equal probabilities."""
+        return before
+
+    def _normalised(self, counts: Floats) -> Parameters:
+        rows = counts if self.allowed is None else counts * self.allowed
+        return {"probabilities": rows / rows.sum(axis=1, keepdims=True)}
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -223,26 +251,6 @@ class CategoricalEmission(Emission):
         row = np.zeros(len(self.states))
         row[places] = distribution.probabilities_
         return row
-
-    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """Random rows about the frequencies of all steps."""
-        seen = data[0] >= 0
-        shares = np.bincount(data[0][seen], weights[seen], minlength=len(self.states)) + 1.0
-        noise = rng.gamma(2.0, size=(self.size, len(self.states)))
-        return self._normalised(shares * noise)
-
-    def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
-        """Shares of the symbols and one more step of any symbol: what no step of a guess shows may be seen later."""
-        counts = counts_by_code(data[0], shares, len(self.states)).T
-        return self._normalised(counts + self.pseudo + 1.0 / len(self.states))
-
-    def idle(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """Equal probabilities."""
-        return self._normalised(np.ones((self.size, len(self.states))))
-
-    def _normalised(self, counts: Floats) -> Parameters:
-        rows = counts if self.allowed is None else counts * self.allowed
-        return {"probabilities": rows / rows.sum(axis=1, keepdims=True)}
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """A symbol of the state of each step."""

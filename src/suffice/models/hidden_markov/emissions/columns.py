@@ -82,10 +82,52 @@ class ColumnsEmission(Emission):
         """Those of all parts."""
         return sum(part.n_arrays for part in self.parts)
 
-    def spread(self, data: Data, weights: Floats) -> Floats:
+    # -- where EM begins ---------------------------------------------------------------------------------------------
+
+    def points(self, data: Data) -> Floats:
         """Side by side."""
+        return np.hstack([part.points(piece) for part, piece in zip(self.parts, self._pieces(data), strict=True)])
+
+    def keys(self, data: Data) -> Data:
+        """Those of all parts."""
+        return tuple(
+            key for part, piece in zip(self.parts, self._pieces(data), strict=True) for key in part.keys(piece)
+        )
+
+    def totals(self, data: Data, weights: Floats) -> Statistics:
+        """Those of every part."""
         rows = zip(self.parts, self._pieces(data), strict=True)
-        return np.hstack([part.spread(piece, weights) for part, piece in rows])
+        return self._join([part.totals(piece, weights) for part, piece in rows])
+
+    def start(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """Each part by itself."""
+        rows = zip(self.parts, self._split(totals), strict=True)
+        return self._join([part.start(own, rng) for part, own in rows])
+
+    def before(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """Each part by itself."""
+        rows = zip(self.parts, self._split(totals), strict=True)
+        return self._join([part.before(own, rng) for part, own in rows])
+
+    @property
+    def in_pieces(self) -> bool:
+        """Where those of a part are."""
+        return any(part.in_pieces for part in self.parts)
+
+    def guessed(self, data: Data, shares: Floats, ranks: Floats, before: Parameters) -> Statistics:
+        """Those of every part."""
+        rows = zip(self.parts, self._pieces(data), self._split(before), strict=True)
+        return self._join([part.guessed(piece, shares, ranks, own) for part, piece, own in rows])
+
+    def from_guess(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Each part by itself."""
+        rows = zip(self.parts, self._split(statistics), self._split(before), strict=True)
+        return self._join([part.from_guess(sums, own) for part, sums, own in rows])
+
+    def idle(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Each part by itself."""
+        rows = zip(self.parts, self._split(statistics), self._split(before), strict=True)
+        return self._join([part.idle(sums, own) for part, sums, own in rows])
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -261,21 +303,6 @@ class ColumnsEmission(Emission):
         """Each part by itself."""
         for part, own in zip(self.parts, self._split(given), strict=True):
             part.check_start(own)
-
-    def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
-        """Each part by itself."""
-        rows = zip(self.parts, self._pieces(data), strict=True)
-        return self._join([part.from_shares(piece, shares, rng) for part, piece in rows])
-
-    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """Each part by itself."""
-        rows = zip(self.parts, self._pieces(data), strict=True)
-        return self._join([part.start(piece, weights, rng) for part, piece in rows])
-
-    def idle(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """Each part by itself."""
-        rows = zip(self.parts, self._pieces(data), strict=True)
-        return self._join([part.idle(piece, weights, rng) for part, piece in rows])
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """Column by column."""

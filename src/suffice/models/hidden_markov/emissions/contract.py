@@ -57,16 +57,51 @@ class Emission(ABC):
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
         """Columns, each (steps,), as the distributions take them; values that no distribution can have are an error."""
 
-    @abstractmethod
-    def spread(self, data: Data, weights: Floats) -> Floats:
-        """Steps as points (steps, d) of comparable columns for clustering; NaN where missing, no columns for states.
-
-        weights (steps,): what is comparable does not depend on whether a step was repeated or weighted.
-        """
-
     def in_closed_form(self, data: Data) -> bool:
         """Whether known states settle the statistics: nothing is left to be expected at the parameters."""
         return True
+
+    # -- where EM begins ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def points(self, data: Data) -> Floats:
+        """Steps as points (steps, d) for clustering; NaN where missing, no columns for states."""
+
+    def keys(self, data: Data) -> Data:
+        """The arrays that tell steps apart."""
+        return data[:1]
+
+    def totals(self, data: Data, weights: Floats) -> Statistics:
+        """Sums over steps of weights (steps,) that `start` and `before` look at."""
+        return {}
+
+    @abstractmethod
+    def start(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """Parameters to begin with where nothing else is known."""
+
+    def before(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """Parameters before a guess of the states: what is missing is expected at them."""
+        return self.start(totals, rng)
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether the steps that are guessed to be of one state are cut into pieces."""
+        return False
+
+    def guessed(self, data: Data, shares: Floats, ranks: Floats, before: Parameters) -> Statistics:
+        """Statistics by a guess of the states (steps, size), weighted as the steps are.
+
+        ranks (steps, size): how far along the points of a state a step lies, between 0 and 1.
+        """
+        return self.statistics(data, shares, before)
+
+    def from_guess(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Parameters to begin with from the statistics of a guess."""
+        return self.maximise(statistics, before)
+
+    def idle(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Parameters of distributions without steps: the distribution of all steps, of which each has a part."""
+        return self.from_guess(statistics, before)
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -235,19 +270,6 @@ class Emission(ABC):
 
     def check_start(self, given: Parameters) -> None:  # noqa: B027  most distributions have no floor
         """Raise where start values are beyond a floor: the first step would be a step down."""
-
-    @abstractmethod
-    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """Parameters to begin with where nothing else is known but steps and their weights (steps,)."""
-
-    def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
-        """Parameters to begin with from a guess of the states (steps, size), weighted as the steps are."""
-        before = self.start(data, shares.sum(axis=1), rng)
-        return self.maximise(self.statistics(data, shares, before), before)
-
-    def idle(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """Parameters of distributions without steps: the distribution of all steps, which have weights (steps,)."""
-        return self.from_shares(data, np.repeat(weights[:, None] / self.size, self.size, axis=1), rng)
 
     @abstractmethod
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:

@@ -157,15 +157,27 @@ class FamilyEmission(Emission):
         """Values, and log h and T where they are used."""
         return 3 if self._matches else 1
 
-    def spread(self, data: Data, weights: Floats) -> Floats:
-        """In units of the column."""
-        values = data[0].reshape(len(data[0]), -1)
-        seen = _seen(values) & (weights > 0)
-        if not seen.any():
-            return np.zeros(values.shape)
-        mean = np.average(values[seen], axis=0, weights=weights[seen])
-        scale = np.sqrt(np.average((values[seen] - mean) ** 2, axis=0, weights=weights[seen]))
-        return np.asarray((values - mean) / np.where(scale > 0, scale, 1.0))
+    # -- where EM begins ---------------------------------------------------------------------------------------------
+
+    def points(self, data: Data) -> Floats:
+        """As they are."""
+        values = np.asarray(data[0], dtype=np.float64)
+        return values[:, None] if values.ndim == 1 else values
+
+    def totals(self, data: Data, weights: Floats) -> Statistics:
+        """The statistics of one distribution of all steps, in the first state."""
+        shares = np.zeros((len(weights), self.size))
+        shares[:, 0] = weights
+        return self.statistics(data, shares, {})
+
+    def start(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """The distribution of all steps."""
+        alike = {name: np.repeat(sums[:1], self.size, axis=0) for name, sums in totals.items()}
+        return self.maximise(alike, self.before(totals, rng))
+
+    def before(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """The unit."""
+        return {"parameters": np.stack([self.unit] * self.size)}
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -423,13 +435,6 @@ class FamilyEmission(Emission):
                 "spread of the distribution of all steps. Begin with a wider distribution, or choose a smaller "
                 "variance_floor."
             )
-
-    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """The estimates of random shares of the steps."""
-        seen = _seen(data[0])
-        some = tuple(part[seen] for part in data)
-        shares = rng.dirichlet(np.ones(self.size), size=len(some[0])) * weights[seen, None]
-        return self.maximise(self.statistics(some, shares, {}), {"parameters": np.stack([self.unit] * self.size)})
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """From each state as many as it has steps."""

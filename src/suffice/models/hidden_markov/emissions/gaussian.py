@@ -82,9 +82,9 @@ class GaussianEmission(Emission):
             )
         return (values - self.centre,)
 
-    def spread(self, data: Data, weights: Floats) -> Floats:
-        """In units of the columns."""
-        return np.asarray(data[0] / self.scale)
+    def points(self, data: Data) -> Floats:
+        """As they are read."""
+        return data[0]
 
     def in_closed_form(self, data: Data) -> bool:
         """Unless some columns of a step are missing, and others are not."""
@@ -336,6 +336,8 @@ class GaussianEmission(Emission):
         """Back from the units."""
         d, cut = self._d, self.size * self._d
         covariances = vector[cut:].reshape(self.size, d, d) * np.outer(self.scale, self.scale)
+        if self.shape == "spherical":
+            covariances = np.eye(d) * covariances[:, :1, :1]  # One number, whatever the units round to.
         return {"means": vector[:cut].reshape(self.size, d) * self.scale + self.centre, "covariances": covariances}
 
     def inside(self, parameters: Parameters) -> bool:
@@ -373,7 +375,7 @@ class GaussianEmission(Emission):
         if not self.inside(given):
             raise below_floor(self.floor, self.scale, self.columns)
 
-    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
+    def start(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
         """The distribution of all steps for each state, at random means."""
         means = self.centre + self.scale * rng.standard_normal((self.size, self._d))
         return {"means": means, "covariances": np.stack([np.diag(self.scale**2)] * self.size)}

@@ -64,13 +64,51 @@ class MixtureEmission(Emission):
         """As the components read."""
         return self.base.read(columns)
 
-    def spread(self, data: Data, weights: Floats) -> Floats:
-        """As the components spread."""
-        return self.base.spread(data, weights)
-
     def in_closed_form(self, data: Data) -> bool:
         """Never: which component a step came from is hidden."""
         return False
+
+    # -- where EM begins ---------------------------------------------------------------------------------------------
+
+    def points(self, data: Data) -> Floats:
+        """As the components."""
+        return self.base.points(data)
+
+    def keys(self, data: Data) -> Data:
+        """As the components."""
+        return self.base.keys(data)
+
+    def totals(self, data: Data, weights: Floats) -> Statistics:
+        """Those of the components."""
+        return self.base.totals(data, weights)
+
+    def start(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """Equal weights."""
+        return {"weights": self._even(), **self.base.start(totals, rng)}
+
+    def before(self, totals: Statistics, rng: np.random.Generator) -> Parameters:
+        """Equal weights; components of states begin at random, as nothing tells them apart."""
+        return {"weights": self._even(), **self.base.before(totals, rng)}
+
+    @property
+    def in_pieces(self) -> bool:
+        """One piece for each component."""
+        return True
+
+    def guessed(self, data: Data, shares: Floats, ranks: Floats, before: Parameters) -> Statistics:
+        """Steps of each state are cut along the direction of their largest spread."""
+        piece = np.minimum((ranks * self._m).astype(np.intp), self._m - 1)
+        parts = np.where(piece[:, :, None] == np.arange(self._m), 0.9, 0.0) + 0.1 / self._m
+        both = (parts * shares[:, :, None]).reshape(len(shares), self.base.size)
+        return self.base.guessed(data, both, np.repeat(ranks, self._m, axis=1), self._inner(before))
+
+    def from_guess(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Equal weights."""
+        return {"weights": self._even(), **self.base.from_guess(statistics, self._inner(before))}
+
+    def idle(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Equal weights."""
+        return {"weights": self._even(), **self.base.idle(statistics, self._inner(before))}
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -220,32 +258,6 @@ class MixtureEmission(Emission):
         """Equal weights of the components that may have some."""
         used = np.ones((self.size, self._m)) if self.allowed is None else self.allowed.astype(np.float64)
         return np.asarray(used / used.sum(axis=1, keepdims=True))
-
-    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
-        """Equal weights."""
-        return {"weights": self._even(), **self.base.start(data, weights, rng)}
-
-    def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
-        """Steps of each state are cut along the direction of their largest spread."""
-        weights = shares.sum(axis=1)
-        points = self.spread(data, weights)
-        if not points.shape[1]:
-            return self.start(data, weights, rng)
-        filled = np.where(np.isnan(points), 0.0, points)
-        parts = np.zeros((len(shares), self.size, self._m))
-        for distribution in range(self.size):
-            centre = np.average(filled, axis=0, weights=shares[:, distribution] + 1e-9)
-            away = (filled - centre) * np.sqrt(shares[:, distribution])[:, None]
-            _, _, axes = np.linalg.svd(away.T @ away)
-            along = (filled - centre) @ axes[0]
-            order = np.argsort(along, kind="stable")
-            ranks = np.cumsum(shares[order, distribution]) / max(float(shares[:, distribution].sum()), 1e-12)
-            piece = np.minimum((ranks * self._m).astype(np.intp), self._m - 1)
-            parts[order, distribution, :] = 0.1 / self._m
-            parts[order, distribution, piece] += 0.9
-        both = (parts * shares[:, :, None]).reshape(len(shares), -1)
-        inner = self.base.from_shares(data, both, rng)
-        return {"weights": self._even(), **inner}
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """A component, then a step of it."""
