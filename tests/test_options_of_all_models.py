@@ -196,7 +196,7 @@ EFFECTS: dict[str, dict[str, Effect]] = {
         "topology": ("left-right", {}, hmm()),
         "fixed": (("transitions",), {"transitions": [[0.5, 0.5], [0.5, 0.5]]}, hmm()),
         "tied": ([[0, 1]], {}, hmm(lambda model: model.n_params_)),
-        "n_init": (3, {}, hmm(lambda model: len(model.report_.warnings))),
+        "n_init": (8, {"states": 4, "max_iter": 2}, hmm(lambda model: model.report_.log_likelihood)),
         "acceleration": ("squarem", {}, hmm(lambda model: model.n_iter_)),
         "variance_floor": (0.5, {}, hmm()),
     },
