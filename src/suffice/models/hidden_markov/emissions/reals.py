@@ -29,6 +29,10 @@ class StepError(DataError):
         super().__init__(f"{value} ({counted} {step}){expected}")
         self.step, self.value, self.expected = step, value, expected
 
+    def __reduce__(self) -> tuple[type[StepError], tuple[int, str, str]]:
+        """As it travels from a worker, where it may be the context of another error."""
+        return type(self), (self.step, self.value, self.expected)
+
 
 @contextmanager
 def naming_rows(number: Callable[[int], int]) -> Iterator[None]:
