@@ -30,7 +30,7 @@ from suffice.models.hidden_markov.start_rounds import (
     ByCentre,
     ByLabel,
     Chosen,
-    Clusters,
+    ClusterSums,
     Evenly,
     Guess,
     GuessedMoments,
@@ -96,18 +96,18 @@ class Start:
         """The E-steps of all tries in one round; those that exclude a sequence are not among them."""
         question = ShortSteps(self._chosen)
         try:
-            found = dict(zip(climbing, self._ask(question, list(climbing.values())).parts, strict=True))
+            expected = dict(zip(climbing, self._ask(question, list(climbing.values())).parts, strict=True))
         except (EstimateError, np.linalg.LinAlgError):
-            found = {}
+            expected = {}
             for number, parameters in climbing.items():
                 try:
-                    (found[number],) = self._ask(question, [parameters]).parts
+                    (expected[number],) = self._ask(question, [parameters]).parts
                 except (EstimateError, np.linalg.LinAlgError):
                     continue
-        for number in [number for number in climbing if number not in found]:
+        for number in [number for number in climbing if number not in expected]:
             del climbing[number]
-        possible = {number: one for number, one in found.items() if np.isfinite(one.log_likelihood)}
-        for number in found.keys() - possible.keys():
+        possible = {number: one for number, one in expected.items() if np.isfinite(one.log_likelihood)}
+        for number in expected.keys() - possible.keys():
             del climbing[number]
         return possible
 
@@ -194,7 +194,7 @@ class Start:
         pieces = self._ask(Pieces(points), lines)
         centres = np.stack([_spread_out(some, self._emission.size, r) for some, r in zip(pieces, rngs, strict=True)])
         for _ in range(MOVES):
-            sums = self._ask(Clusters(points), centres)
+            sums = self._ask(ClusterSums(points), centres)
             weight = sums[:, :, :1]
             centres = np.where(weight > 0, sums[:, :, 1:] / np.where(weight > 0, weight, 1.0), centres)
         return np.asarray(centres)

@@ -35,8 +35,8 @@ OWN = 0.9
 def sequence_marks(observed: Observed, emission: Emission) -> NDArray[np.uint64]:
     """A number (n,) for each sequence that depends on its steps alone; of numbers on seven digits."""
     keys = [*emission.keys(observed.values), *([] if observed.labels is None else [observed.labels])]
-    place = np.arange(observed.n_steps) - np.repeat(observed.offsets[:-1], observed.lengths)
-    marks = place.astype(np.uint64)
+    position = np.arange(observed.n_steps) - np.repeat(observed.offsets[:-1], observed.lengths)
+    marks = position.astype(np.uint64)
     for key in keys:
         for column in key[None] if key.ndim == 1 else key.T:
             # Digits that depend on how a centre was added up do not tell steps apart; all missing values are alike.
@@ -174,7 +174,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, eq=False)
-class Clusters:
+class ClusterSums:
     """Weights and sums (tries, K, 1 + d) of the points nearest to each centre."""
 
     points: Points
