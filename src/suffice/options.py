@@ -140,18 +140,20 @@ class PatientType(type):
     A search of scikit-learn sets options that may be wrong, and goes on where `fit` refuses them.
     """
 
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        """An instance; options that are refused make one that only knows them, where scikit-learn asks."""
-        try:
-            return super().__call__(*args, **options)
-        except Exception as error:
-            if not asked_by("sklearn"):
-                raise
-            given = cls.__signature__.bind(*args, **options)
-            given.apply_defaults()
-            made = cls.__new__(cls)  # type: ignore[call-overload]
-            set_fields(made, _options=dict(given.arguments), _refused=error)
-            return made
+    if not TYPE_CHECKING:  # Checkers would read it in place of every constructor, and know no type of any instance.
+
+        def __call__(cls, *args: Any, **options: Any) -> Any:
+            """An instance; options that are refused make one that only knows them, where scikit-learn asks."""
+            try:
+                return super().__call__(*args, **options)
+            except Exception as error:
+                if not asked_by("sklearn"):
+                    raise
+                given = cls.__signature__.bind(*args, **options)
+                given.apply_defaults()
+                made = cls.__new__(cls)
+                set_fields(made, _options=dict(given.arguments), _refused=error)
+                return made
 
     @property
     def __signature__(cls) -> inspect.Signature:
