@@ -191,9 +191,10 @@ class Estimator(Parameterized):
     n_iter_: Read[int] = reads("report_.iterations", "Number of iterations; 0 for a closed form.")
     stop_reason_: Read[str] = reads("report_.stop_reason", "Why the fit stopped.")
 
-    history_: Read[tuple[float, ...]] = reads(
-        "report_.history", "The objective before the first and after each iteration."
-    )
+    @property
+    def history_(self) -> tuple[float, ...]:
+        """The objective before the first and after each iteration."""
+        return self.report_.history
 
     def portrait(self) -> Portrait:
         """What there is to see of it: pages, plots, notebooks and the command read nothing else.
@@ -237,7 +238,7 @@ class Estimator(Parameterized):
         """What can be read: options, methods and, once there is a fit, its results, which end in ``_``."""
         fitted = self._fit is not None
         names = [n for n in super().__dir__() if fitted or n.startswith("_") or not n.endswith("_")]
-        return sorted({*names, *self._options})
+        return sorted({*names, *self._options} - sklearn_face.unseen(self))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the model, its graph and its receipt."""

@@ -132,6 +132,12 @@ def feature_names_in(model: Any) -> Any:
     return seen[1]
 
 
+def unseen(model: Any) -> set[str]:
+    """Which of the two a model does not have: rows that are no table in memory show no columns, arrays no names."""
+    columns, names = (None, None) if model._fit is None or model._fit.seen is None else model._fit.seen
+    return {name for name, value in (("n_features_in_", columns), ("feature_names_in_", names)) if value is None}
+
+
 def is_fitted(model: Any) -> bool:
     """Whether it can be asked."""
     try:

@@ -12,7 +12,7 @@ from suffice.errors import OptionError, listing, meant
 from suffice.fitting.estimator import Estimator
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.structure import is_form
-from suffice.models.em.options import idle_without_em
+from suffice.models.options_of_em import idle_without_em
 from suffice.options import Idle
 
 #: Options that are dicts by node, with an example of one.

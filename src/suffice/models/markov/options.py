@@ -7,9 +7,9 @@ from typing import Any
 
 from suffice.checks import choice, whole_number
 from suffice.choices import Acceleration, MissingValues, OnInconsistent, choices
-from suffice.models.em.options import idle_without_em
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.learning import OWN_SOLVERS
+from suffice.models.options_of_em import idle_without_em
 from suffice.options import Idle
 from suffice.solvers.registry import check_solver
 
