@@ -274,7 +274,7 @@ REFUSED: dict[str, dict[str, list[Refused]]] = {
         "acceleration": [({"missing": "raise"}, "one of EM")],
         "m_steps": [({"missing": "raise"}, "one of EM")],
         "check_existence": [({"prior": RIDGE}, "with a prior the maximum exists")],
-        "start": [({"solver": "closed-form"}, "a closed form begins nowhere")],
+        "start": [({"solver": "closed-form", "missing": "raise"}, "a closed form begins nowhere")],
     },
     "GaussianGraph": {
         "start": [({"solver": "closed-form"}, "begin nowhere"), ({"solver": "regression"}, "begin nowhere")],

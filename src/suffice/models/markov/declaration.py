@@ -104,7 +104,11 @@ class MarkovNetwork(SummaryEstimator):
             for name in ("acceleration", "m_steps")
         ),
         Idle("check_existence", lambda given: given["prior"] is not None, "with a prior the maximum exists"),
-        Idle("start", lambda given: given["solver"] == "closed-form", "a closed form begins nowhere"),
+        Idle(
+            "start",
+            lambda given: given["solver"] == "closed-form" and given["missing"] == "raise" and not given["hidden"],
+            "a closed form begins nowhere",
+        ),
     )
 
     def __init__(
