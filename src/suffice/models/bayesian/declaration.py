@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def _weighs_rows(prior: Any) -> bool:
     """Whether a prior, or that of some node, has a weight in rows that is given beside it."""
     some = prior.values() if isinstance(prior, Mapping) else (prior,)
-    return any(one == "bdeu" if isinstance(one, str) else isinstance(one, BayesianNetwork) for one in some)
+    return any(one.lower() == "bdeu" if isinstance(one, str) else isinstance(one, BayesianNetwork) for one in some)
 
 
 class BayesianNetwork(SummaryEstimator):
