@@ -19,6 +19,7 @@ from suffice.families.base import generator
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.families.multivariate_normal import MultivariateNormal
+from suffice.families.normal import Normal
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator, delegated, delegated_property
@@ -59,6 +60,14 @@ def _parts(emission: Any) -> list[Any]:
     return _parts(emission.get_params(deep=False)["components"]) if isinstance(emission, Mixture) else [emission]
 
 
+def _has_shape(emission: Any, covariance: object) -> bool:
+    """Whether the shape of covariances says something about a distribution: the one variance of a column may be tied.
+
+    What a name stands for is found when the emission is built.
+    """
+    return isinstance(emission, str | MultivariateNormal) or (covariance == "tied" and isinstance(emission, Normal))
+
+
 class HiddenMarkovModel(Estimator):
     """P(x, z) = initial[z_1] f(x_1 | z_1) prod_t transitions[z_(t-1), z_t] f(x_t | z_t), with z hidden.
 
@@ -74,7 +83,8 @@ class HiddenMarkovModel(Estimator):
             `MultivariateNormal`, `Poisson` or any other exponential family of one column, `Dirichlet` for proportions;
             `Mixture` of one; or a list (or dict by column) of distributions for columns that are independent given the
             state. One distribution of one column serves several columns alike.
-        covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states.
+        covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states; "tied" is
+            for the variance of `Normal` too.
         prior: a number of pseudo-counts for first states, transitions and symbols, or a dict with some of "initial",
             "transitions" and "emissions": numbers, arrays, `Dirichlet`, or the conjugate prior of the distribution. A
             number says nothing about densities such as `Normal`; the report notes that they have no prior.
@@ -111,8 +121,8 @@ class HiddenMarkovModel(Estimator):
     _idle = (
         Idle(
             "covariance",
-            lambda given: not any(isinstance(one, str | MultivariateNormal) for one in _parts(given["emission"])),
-            "it is one of MultivariateNormal, and no state emits one",
+            lambda given: not any(_has_shape(one, given["covariance"]) for one in _parts(given["emission"])),
+            "it is one of MultivariateNormal (and 'tied' of Normal too), and no state emits one",
         ),
         Idle(
             "estimate",
