@@ -18,9 +18,8 @@ def fit(data: Data, *, prior: str | None = None, frame: bool = False, report: bo
     states = None if frame else dict(zip(network.names, labels, strict=True))
 
     def run() -> object:
-        net = BayesianNetwork(
-            network.structure, states=states, prior=prior, equivalent_sample_size=EQUIVALENT_SAMPLE_SIZE
-        )
+        weight = {} if prior is None else {"equivalent_sample_size": EQUIVALENT_SAMPLE_SIZE}
+        net = BayesianNetwork(network.structure, states=states, prior=prior, **weight)
         net.fit(table)
         if report:
             net.report_  # noqa: B018  Worked out when it is first read, with the certificate.

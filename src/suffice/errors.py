@@ -248,9 +248,13 @@ def meant(name: object, known: Iterable[object]) -> str:
 
     # A comparison takes microseconds, and a vocabulary may have a million words.
     few = [other for _, other in zip(range(MOST_COMPARED), known, strict=False)]
-    folded = {str(other).casefold(): other for other in reversed(few)}
-    near = get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
+    folded = {_spelled(other): other for other in reversed(few)}
+    near = get_close_matches(_spelled(name), folded, n=1, cutoff=0.6)
     return f" Did you mean {shortened(folded[near[0]])}?" if near else ""
+
+
+def _spelled(name: object) -> str:
+    return (name if isinstance(name, str) else shortened(name)).casefold()
 
 
 def shortened(value: object) -> str:

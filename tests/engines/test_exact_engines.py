@@ -219,7 +219,7 @@ def test_impossible_states_are_never_drawn(planner: Planner) -> None:
 WRONG: dict[str, tuple[Callable[[Planner], Any], type[Exception], str]] = {
     "card 0": (lambda plan: plan({"a": 0}, []), OptionError, "card of 'a' is 0"),
     "card 2.5": (lambda plan: plan({"a": 2.5}, []), OptionError, "expected a whole number"),
-    "unknown variable": (lambda plan: plan({"a": 2}, [("a", "b")]), OptionError, "names 'b'; known variables: 'a'"),
+    "unknown variable": (lambda plan: plan({"a": 2}, [("a", "b")]), OptionError, "names 'b'. The variables are: 'a'"),
     "variable twice": (lambda plan: plan({"a": 2}, [("a", "a")]), OptionError, "names a variable twice"),
     "scope is a word": (lambda plan: plan({"a": 2}, ["a"]), OptionError, "expected a sequence"),
     "too few factors": (lambda plan: plan({"a": 2}, [("a",)]).load([]), OptionError, "0 factors are given for 1"),

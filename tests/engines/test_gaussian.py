@@ -228,7 +228,7 @@ def test_laws_from_moments() -> None:
         GaussianJoint(["a", "b"], [0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])
     with pytest.raises(sf.OptionError, match=r"mean of shape \(2,\)"):
         GaussianJoint(["a", "b"], [0.0], [[1.0]])
-    with pytest.raises(sf.OptionError, match="There is no column 'c'"):
+    with pytest.raises(sf.MissingColumnError, match="There is no variable 'c'"):
         law.condition({"c": 1.0})
     with pytest.raises(sf.DataError, match="not all finite"):
         law.condition({"a": np.nan})

@@ -107,7 +107,7 @@ def test_maximum_likelihood(weights: np.ndarray | None) -> None:
     [
         ([0, 1, 1], (0, 1)),
         ([False, True, True], (False, True)),
-        ([0.0, 1.0, 1.0], (0.0, 1.0)),
+        ([0.0, 1.0, 1.0], (0, 1)),
         (np.array([0, 1, 1], dtype=np.int8), (0, 1)),
         (np.array([False, True, True]), (False, True)),
         (pd.Series([0, 1, 1], dtype="Int64"), (0, 1)),

@@ -198,7 +198,7 @@ def test_unknown_states_are_named() -> None:
     with pytest.raises(sf.UnknownStateError, match="pink"):
         law.log_prob(["pink"])
     seen = sf.Categorical().fit({"colour": X})
-    with pytest.raises(sf.UnknownStateError, match="'colour' holds 'pink'"):
+    with pytest.raises(sf.UnknownStateError, match="'colour' has no state 'pink'"):
         seen.score({"colour": ["pink"]})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import suffice as sf
 from mistakes.checking import Row, check, rows_of
+from suffice.models.hidden_markov.emissions.reals import StepError
 
 NO_ARGUMENT, NO_COLUMN, NO_STATE = sf.CallError, sf.MissingColumnError, sf.UnknownStateError
 
@@ -164,8 +165,8 @@ TABLE: list[Row] = [
     ("raw.fit([x], [['wll'] * 40])", NO_STATE, "'wll' ... Did you mean 'well'?"),
     ("disc.clone().fit([['a', 'z']])", NO_STATE, "'z' ... 'a', 'b', 'c'"),
     ("disc.clone().fit([[1, 2]])", NO_STATE, "1 ... 'a', 'b', 'c'"),
-    ("HMM(2, 'poisson').fit([[1.5, 2.0]])", sf.DataError, "1.5 ... expected a count"),
-    ("HMM(2, 'poisson').fit([[-1, 2]])", sf.DataError, "-1"),
+    ("HMM(2, 'poisson').fit([[1.5, 2.0]])", StepError, "1.5 ... expected a count"),
+    ("HMM(2, 'poisson').fit([[-1, 2]])", StepError, "-1"),
     ("raw.unlearn([x])", sf.NotFittedError, "Call fit first"),
     # before the fit
     *(

@@ -105,7 +105,7 @@ TABLE: list[Row] = [
     ("MN('a b')", sf.OptionError, "'a b' ... expected a list of cliques"),
     ("MN('a -> b')", sf.OptionError, "arrow a -> b ... lines, 'a -- b'"),
     ("MN(df)", sf.OptionError, "DataFrame of shape (80, 4) ... expected ... go to fit"),
-    ("MN(np.ones((3, 3)))", sf.OptionError, "shape (3, 3) ... expected"),
+    ("MN(np.ones((3, 3)))", sf.OptionError, "edge (0, 0) ... expected two different variables ... diagonal"),
     ("MN([['a', ['b']]])", sf.OptionError, "['a', ['b']] ... cannot be a variable"),
     ("MN.ising([('a',)])", sf.OptionError, "('a',) ... expected two"),
     ("MN.ising([('a', 'b')], coding='zero')", sf.OptionError, "coding is 'zero' ... expected ... 'spin'"),

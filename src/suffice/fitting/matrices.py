@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,10 @@ def _is_list_of_rows(X: Any) -> bool:
     """Whether X is a list of lists or tuples of equal length, of numbers or texts."""
     if not isinstance(X, list | tuple) or not X or not all(isinstance(row, list | tuple) for row in X):
         return False
-    first = X[0]
-    plain = all(isinstance(value, int | float | str | np.generic) or value is None for value in first)
-    return plain and all(len(row) == len(first) for row in X)
+    if any(len(row) != len(X[0]) for row in X):
+        return False
+    kinds = {type(value) for row in X for value in row}
+    return all(issubclass(kind, int | float | str | np.generic | NoneType) for kind in kinds)
 
 
 def string_names(names: Sequence[Hashable] | None) -> Any:

@@ -185,7 +185,7 @@ def test_a_fit_says_converged_and_holds_nan() -> None:
         assert net.converged_
         assert all(np.isfinite(net.table(node).values).all() for node in net.nodes)
         assert all(map(math.isfinite, (*net.history_, net.report_.log_likelihood, net.report_.objective)))
-    with pytest.raises(sf.OptionError, match="'x' has no values and no declared states"):
+    with pytest.raises(sf.DataError, match="'x' has no value in 2 rows and no declared states"):
         sf.BayesianNetwork([("x", "y")]).fit({"x": [None, None], "y": ["p", "q"]})
 
 

@@ -45,12 +45,12 @@ def test_scores_of_bnlearn(name: str) -> None:
     assert report.log_likelihood == pytest.approx(scores["loglik"], rel=1e-12)
     assert report.bic_score == pytest.approx(scores["bic"], rel=1e-12)
     assert -report.aic / 2 == pytest.approx(scores["aic"], rel=1e-12)
-    for key, prior, size in (
-        ("bde_iss1", "bdeu", 1),
-        ("bde_iss10", "bdeu", 10),
-        ("k2", "k2", 1),
+    for key, prior in (
+        ("bde_iss1", {"prior": "bdeu", "equivalent_sample_size": 1}),
+        ("bde_iss10", {"prior": "bdeu", "equivalent_sample_size": 10}),
+        ("k2", {"prior": "k2"}),
     ):
-        fitted = sf.BayesianNetwork(graph, prior=prior, equivalent_sample_size=size).fit(data)
+        fitted = sf.BayesianNetwork(graph, **prior).fit(data)
         assert fitted.report_.log_evidence == pytest.approx(scores[key], rel=1e-12), key
 
 

@@ -208,5 +208,5 @@ def test_what_separation_leaves_open_has_no_finite_error(family: Any) -> None:
 
 
 def test_a_start_of_partial_fit_has_a_number_for_each_coefficient() -> None:
-    with pytest.raises(sf.EstimateError, match="2 numbers for 3 coefficients"):
+    with pytest.raises(sf.EstimateError, match="start has 2 numbers; expected 3, one for each coefficient"):
         sf.GLM("poisson", start=[1.0, 2.0]).partial_fit(X, np.ones(N))

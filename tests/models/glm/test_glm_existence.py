@@ -137,7 +137,8 @@ def test_a_dose_in_any_unit_is_quasi_separated() -> None:
         assert model.report_.certificate.exists is False
         np.testing.assert_array_equal(model.standard_errors_, np.inf)
         rows = {"dose": mg * unit, "dead": dead}
-        node = sf.BayesianNetwork([("dose", "dead")], nodes={"dead": sf.GLM("binomial", link=link)}).fit(rows)  # type: ignore[arg-type]
+        response = sf.GLM("binomial", link=link)  # type: ignore[arg-type]
+        node = sf.BayesianNetwork([("dose", "dead")], nodes={"dead": response}, states={"dose": "real"}).fit(rows)
         assert node.report_.certificate.exists is False
 
 

@@ -63,7 +63,8 @@ def test_no_trials_are_no_row() -> None:
 
 
 def test_rows_without_weight_of_a_node() -> None:
-    network = sf.BayesianNetwork([("x", "y")], nodes={"y": sf.GLM("poisson", link="identity")})
+    counts = sf.GLM("poisson", link="identity")
+    network = sf.BayesianNetwork([("x", "y")], nodes={"y": counts}, states={"x": "real"})
     rows = {"x": X[:, 0], "y": Y}
     node = network.fit(rows, sample_weight=np.r_[np.ones(6), 0.0]).node("y")
     beside = [node.intercept_, node.coefficients_["x"]]

@@ -163,7 +163,8 @@ def _upper(family: str, link: str) -> float:
 def test_a_node_names_what_is_on_the_edge() -> None:
     x = np.repeat([0.0, 1.0, 2.0], 6)
     y = np.r_[5, 4, 6, 5, 4, 6, 2, 1, 3, 2, 2, 2, np.zeros(6)]
-    network = sf.BayesianNetwork([("x", "y")], nodes={"y": sf.GLM("poisson", link="identity")})
+    counts = sf.GLM("poisson", link="identity")
+    network = sf.BayesianNetwork([("x", "y")], nodes={"y": counts}, states={"x": "real"})
     found = network.fit({"x": x, "y": y}).report_.certificate
     assert found.exists is False
     assert any("mean of 6 rows -> 0" in one for one in found.directions)

@@ -98,7 +98,7 @@ def test_what_runs_away_does_not_depend_on_the_unit(unit: float) -> None:
 @pytest.mark.parametrize("unit", [1.0, 1e9, 1e-12])
 def test_what_runs_away_in_a_node_does_not_depend_on_the_unit(unit: float) -> None:
     rows = {"x": np.array([1.0, 2, 3, 4, 5, 6]) * unit, "y": [0, 0, 0, 1, 1, 1]}
-    network = sf.BayesianNetwork([("x", "y")], nodes={"y": sf.GLM("binomial")}).fit(rows)
+    network = sf.BayesianNetwork([("x", "y")], nodes={"y": sf.GLM("binomial")}, states={"x": "real"}).fit(rows)
     said = " ".join(network.report_.certificate.directions)
     assert "intercept to -infinity" in said
     assert "x to +infinity" in said

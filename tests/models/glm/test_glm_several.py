@@ -206,7 +206,7 @@ def test_a_softmax_of_two_classes_is_a_logistic_regression(solver: Any) -> None:
 
 def test_directions_name_classes_as_they_are() -> None:
     rows = {"u": np.arange(9.0)}
-    with pytest.warns(sf.ConvergenceWarning):
+    with pytest.warns(sf.SeparationWarning, match="the columns separate the response"):
         model = sf.GLM("multinomial").fit(rows, [0] * 3 + [1] * 3 + [2] * 3)
     directions = model.report_.certificate.directions
     assert any("of 0 " in text for text in directions), directions

@@ -18,6 +18,12 @@ from suffice.engines import ngram_tree
 TEXT = ["the cat sat on the mat".split(), "the dog sat".split(), "a cat saw the dog".split()]
 
 
+def test_states_may_be_pairs_beside_texts_in_sequences_of_one_length() -> None:
+    chain = sf.MarkovChain(1).fit([["a", "b"], [("x", 1), "a"], ["a", "a"]])
+    assert chain.probability("a", [("x", 1)]) == 1.0
+    assert chain.probability("b", ["a"]) == 0.5
+
+
 # -- probabilities without counts ------------------------------------------------------------------------------------
 
 

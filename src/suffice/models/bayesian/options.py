@@ -32,7 +32,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 def _weighs_rows(prior: Any) -> bool:
     """Whether a prior, or that of some node, has a weight in rows that is given beside it: BDeu, and a network."""
     some = prior.values() if isinstance(prior, Mapping) else (prior,)
-    return any(one == "bdeu" if isinstance(one, str) else hasattr(one, "joint_marginal") for one in some)
+    return any(one.lower() == "bdeu" if isinstance(one, str) else hasattr(one, "joint_marginal") for one in some)
 
 
 IDLE = (

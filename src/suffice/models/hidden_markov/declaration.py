@@ -58,7 +58,8 @@ class HiddenMarkovModel(Estimator):
             `MultivariateNormal`, `Poisson` or any other exponential family of one column, `Dirichlet` for proportions;
             `Mixture` of one; or a list (or dict by column) of distributions for columns that are independent given the
             state. One distribution of one column serves several columns alike.
-        covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states.
+        covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states; "tied" is
+            for the variance of `Normal` too.
         prior: a number of pseudo-counts for first states, transitions and symbols, or a dict with some of "initial",
             "transitions" and "emissions": numbers, arrays, `Dirichlet`, or the conjugate prior of the distribution. A
             number says nothing about densities such as `Normal`; the report notes that they have no prior.

@@ -11,6 +11,7 @@ from suffice.errors import OptionError
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.families.multivariate_normal import MultivariateNormal
+from suffice.families.normal import Normal
 from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.input import state_names
 from suffice.models.hidden_markov.priors import PARTS, split_prior
@@ -29,11 +30,19 @@ def _emitted(emission: Any) -> list[Any]:
     return [emission]
 
 
+def _has_shape(emission: Any, covariance: object) -> bool:
+    """Whether the shape of covariances says something about a distribution: the one variance of a column may be tied.
+
+    What a name stands for is found when the emission is built.
+    """
+    return isinstance(emission, str | MultivariateNormal) or (covariance == "tied" and isinstance(emission, Normal))
+
+
 IDLE = (
     Idle(
         "covariance",
-        lambda given: not any(isinstance(one, str | MultivariateNormal) for one in _emitted(given["emission"])),
-        "it is one of MultivariateNormal, and no state emits one",
+        lambda given: not any(_has_shape(one, given["covariance"]) for one in _emitted(given["emission"])),
+        "it is one of MultivariateNormal (and 'tied' of Normal too), and no state emits one",
     ),
     Idle(
         "estimate",

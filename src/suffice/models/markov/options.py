@@ -26,7 +26,11 @@ IDLE = (
     ),
     *idle_without_em("variables", "acceleration", "m_steps"),
     Idle("check_existence", lambda given: given["prior"] is not None, "with a prior the maximum exists"),
-    Idle("start", lambda given: given["solver"] == "closed-form", "a closed form begins nowhere"),
+    Idle(
+        "start",
+        lambda given: given["solver"] == "closed-form" and given["missing"] == "raise" and not given["hidden"],
+        "a closed form begins nowhere",
+    ),
 )
 
 

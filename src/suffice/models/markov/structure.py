@@ -133,7 +133,10 @@ def graph_edges(graph: Any) -> list[tuple[Hashable, Hashable]]:
     for edge in given:
         pair = tuple(edge) if isinstance(edge, tuple | list) else (edge,)
         if len(pair) != 2 or pair[0] == pair[1]:
-            raise OptionError(f"Found the edge {edge!r}; expected two different variables.")
+            raise OptionError(
+                f"Found the edge {edge!r}; expected two different variables. Leave loops out, and the diagonal of a "
+                "matrix."
+            )
         if frozenset(pair) in edges:
             raise OptionError(f"The edge between {pair[0]!r} and {pair[1]!r} is given more than once. Give it once.")
         edges[frozenset(pair)] = pair
