@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from benchmarks.contender import Data, Run
@@ -18,7 +20,7 @@ def fit(data: Data, *, prior: str | None = None, frame: bool = False, report: bo
     states = None if frame else dict(zip(network.names, labels, strict=True))
 
     def run() -> object:
-        weight = {} if prior is None else {"equivalent_sample_size": EQUIVALENT_SAMPLE_SIZE}
+        weight: dict[str, Any] = {} if prior is None else {"equivalent_sample_size": EQUIVALENT_SAMPLE_SIZE}
         net = BayesianNetwork(network.structure, states=states, prior=prior, **weight)
         net.fit(table)
         if report:

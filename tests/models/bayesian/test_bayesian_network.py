@@ -247,7 +247,7 @@ def test_equivalent_networks_have_equal_evidence_under_bde_and_not_under_k2() ->
     rows = {"a": [0, 0, 1, 1, 1, 0], "b": ["x", "y", "y", "y", "z", "x"]}
 
     def evidence(edge: tuple[str, str], prior: Any) -> float:
-        weight = {} if prior == "k2" else {"equivalent_sample_size": 3.0}
+        weight: dict[str, Any] = {} if prior == "k2" else {"equivalent_sample_size": 3.0}
         found = sf.BayesianNetwork([edge], prior=prior, **weight).fit(rows).report_.log_evidence
         assert found is not None
         return found

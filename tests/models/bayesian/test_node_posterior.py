@@ -84,7 +84,7 @@ def test_equivalent_networks_have_equal_evidence_under_bdeu_only() -> None:
     forward, backward = [("a", "b")], [("b", "a")]
 
     def evidence(edges: Any, prior: Any) -> float:
-        weight = {} if prior == "k2" else {"equivalent_sample_size": 4.0}
+        weight: dict[str, Any] = {} if prior == "k2" else {"equivalent_sample_size": 4.0}
         found = sf.BayesianNetwork(edges, states=states, prior=prior, **weight).fit(rows)
         assert found.report_.log_evidence is not None
         return found.report_.log_evidence

@@ -96,7 +96,7 @@ def test_posterior_means_equal_pgmpy(name: str, prior: str, theirs: str, size: f
         state_names=declared(name), prior_type=theirs, equivalent_sample_size=size
     )
     model = pgmpy_model(name).fit(data, estimator=estimator)
-    weight = {"equivalent_sample_size": size} if prior == "bdeu" else {}
+    weight: dict[str, Any] = {"equivalent_sample_size": size} if prior == "bdeu" else {}
     net = sf.BayesianNetwork(network(name), states=declared(name), prior=prior, **weight).fit(data)
     check_tables(net, pgmpy_tables(model), 1e-14)
 
@@ -175,7 +175,7 @@ def pyagrum_learned(name: str, path: Path, data: Any, prior: tuple[str, float] |
 def test_posterior_means_equal_pyagrum(name: str, theirs: str, prior: Any, number: float, tmp_path: Path) -> None:
     data = frame(name, 1_000)
     learned = pyagrum_learned(name, tmp_path / "net.bifxml", data, (theirs, number))
-    weight = {"equivalent_sample_size": number} if prior == "bdeu" else {}
+    weight: dict[str, Any] = {"equivalent_sample_size": number} if prior == "bdeu" else {}
     net = sf.BayesianNetwork(network(name), states=declared(name), prior=prior, **weight)
     check_tables(net.fit(data), tables_in_memory(learned), 1e-14)
 
