@@ -112,7 +112,11 @@ class BayesianNetwork(SummaryEstimator):
             lambda given: not _weighs_rows(given["prior"]),
             "it is the weight of prior='bdeu' and of a prior network",
         ),
-        Idle("n_init", lambda given: not given["hidden"], "EM begins at random where nodes are hidden: none is"),
+        Idle(
+            "n_init",
+            lambda given: not given["hidden"],
+            "EM begins at random where nodes are hidden, and hidden= names none",
+        ),
         *(
             Idle(
                 name,
