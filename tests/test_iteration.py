@@ -1,6 +1,7 @@
 """Long fits: limits, Ctrl-C, callbacks, progress and checkpoints."""
 
 import math
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from suffice import storage
-from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError, SufficeWarning
+from suffice.errors import EstimateError, FileFormatError, OptionError, SufficeWarning
 from suffice.fitting import control as iteration
 from suffice.fitting.control import Control, State, iterate
 
@@ -34,14 +35,14 @@ def test_it_stops_at_the_tolerance() -> None:
 
 
 def test_the_limit_is_not_convergence() -> None:
-    with pytest.warns(ConvergenceWarning, match=r"max_iter.*after 5 iterations.*gap of 9\.8"):
-        outcome = iterate(halve, start(), Control(max_iter=5, tolerance=1e-3))
+    outcome = iterate(halve, start(), Control(max_iter=5, tolerance=1e-3))
+    assert re.search(r"max_iter.*after 5 iterations.*gap of 9\.8", outcome.warning)
     assert (outcome.converged, outcome.stop_reason, outcome.state.iteration) == (False, "max_iter", 5)
 
 
 def test_a_limit_of_no_steps_returns_the_start() -> None:
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
-        outcome = iterate(halve, start(), Control(max_iter=0))
+    outcome = iterate(halve, start(), Control(max_iter=0))
+    assert re.search("max_iter", outcome.warning)
     assert outcome.state.iteration == 0
     assert outcome.history == (start().objective,)
 
@@ -51,8 +52,8 @@ def test_seconds_run_out() -> None:
         time.sleep(0.02)
         return halve(state)
 
-    with pytest.warns(ConvergenceWarning, match="max_seconds"):
-        outcome = iterate(slow, start(), Control(max_iter=10**6, tolerance=0.0, max_seconds=0.05))
+    outcome = iterate(slow, start(), Control(max_iter=10**6, tolerance=0.0, max_seconds=0.05))
+    assert re.search("max_seconds", outcome.warning)
     assert outcome.stop_reason == "max_seconds"
     assert 1 <= outcome.state.iteration < 100
 
@@ -100,8 +101,7 @@ def test_limits_that_make_no_sense(option: str, value: object) -> None:
 def test_a_checkpoint_resumes_to_the_same_bits(tmp_path: Path, name: str) -> None:
     whole = iterate(halve, start(), Control(max_iter=40, tolerance=1e-9))
     path = tmp_path / name
-    with pytest.warns(ConvergenceWarning):
-        iterate(halve, start(), Control(max_iter=7, tolerance=1e-9, checkpoint=path), problem="p")
+    assert iterate(halve, start(), Control(max_iter=7, tolerance=1e-9, checkpoint=path), problem="p").warning
     resumed = iterate(halve, start(), Control(max_iter=40, tolerance=1e-9, checkpoint=path), problem="p")
     assert resumed.state.iteration == whole.state.iteration
     assert resumed.state.parameters.tobytes() == whole.state.parameters.tobytes()
@@ -143,8 +143,7 @@ def test_an_interrupted_fit_resumes(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fit.json"
-    with pytest.warns(ConvergenceWarning):
-        iterate(halve, start(), Control(tolerance=1e-3, max_iter=2, checkpoint=path), problem="one")
+    assert iterate(halve, start(), Control(tolerance=1e-3, max_iter=2, checkpoint=path), problem="one").warning
     with pytest.raises(OptionError, match="belongs to another fit"):
         iterate(halve, start(), Control(tolerance=1e-3, checkpoint=path), problem="two")
 
@@ -178,10 +177,9 @@ def test_a_resumed_fit_remembers_its_best_state(tmp_path: Path) -> None:
         return State(np.array([float(state.iteration + 1)]), objectives[state.iteration + 1], 1.0)
 
     def run(max_iter: int, path: Path | None) -> State:
-        with pytest.warns(ConvergenceWarning):
-            return iterate(
-                wander, State(np.zeros(1), 0.0, 1.0), Control(max_iter, 0.0, checkpoint=path), problem="w"
-            ).state
+        outcome = iterate(wander, State(np.zeros(1), 0.0, 1.0), Control(max_iter, 0.0, checkpoint=path), problem="w")
+        assert outcome.warning
+        return outcome.state
 
     path = tmp_path / "fit.json"
     run(2, path)

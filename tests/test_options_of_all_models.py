@@ -187,7 +187,7 @@ EFFECTS: dict[str, dict[str, Effect]] = {
     "HiddenMarkovModel": {
         "states": (3, {}, hmm()),
         "emission": (sf.MultivariateNormal(), {}, hmm(lambda model: model.n_params_, PAIRS)),
-        "covariance": ("tied", {"emission": sf.MultivariateNormal()}, hmm(data=PAIRS)),
+        "covariance": ("diagonal", {"emission": sf.MultivariateNormal()}, hmm(data=PAIRS)),
         "prior": (1.0, {}, hmm()),
         "estimate": ("map", {"prior": 2.0}, hmm()),
         "initial": ("stationary", {}, hmm(lambda model: model.n_params_)),
@@ -274,7 +274,7 @@ REFUSED: dict[str, dict[str, list[Refused]]] = {
         "acceleration": [({"missing": "raise"}, "one of EM")],
         "m_steps": [({"missing": "raise"}, "one of EM")],
         "check_existence": [({"prior": RIDGE}, "with a prior the maximum exists")],
-        "start": [({"solver": "closed-form"}, "a closed form begins nowhere")],
+        "start": [({"solver": "closed-form", "missing": "raise"}, "a closed form begins nowhere")],
     },
     "GaussianGraph": {
         "start": [({"solver": "closed-form"}, "begin nowhere"), ({"solver": "regression"}, "begin nowhere")],
@@ -309,7 +309,7 @@ REFUSED: dict[str, dict[str, list[Refused]]] = {
     },
 }
 for _of_updates in ("ChainCRF", "GraphCRF"):
-    REFUSED[_of_updates]["n_samples"].append((SGD, "are not sampled"))
+    REFUSED[_of_updates]["n_samples"].append(({**SGD, "expectations": "exact"}, "expectations= are exact"))
     REFUSED[_of_updates]["n_sweeps"].append(({**SGD, "expectations": "sampled"}, "not those of Gibbs sampling"))
 
 #: A plain fit of each model.
@@ -367,6 +367,19 @@ def test_an_option_has_an_effect(model: str, option: str) -> None:
 def test_an_option_without_effect_is_an_error(model: str, option: str, others: dict[str, Any], words: str) -> None:
     with pytest.raises(sf.OptionError, match=words):
         FITS[model](**{**others, option: EFFECTS[model][option][0]})
+
+
+@pytest.mark.parametrize("model", ["ChainCRF", "GraphCRF"])
+def test_chains_of_gibbs_sampling_are_as_many_as_samples(model: str) -> None:
+    fit, options = FITS[model], {**SGD, "expectations": "gibbs"}
+    assert not same(fit(**options), fit(**options, n_samples=1))
+
+
+def test_one_variance_of_all_states_is_for_normal_distributions_alone() -> None:
+    apart, tied = (hmm(lambda model: model.n_params_)(covariance=shape) for shape in ("full", "tied"))
+    assert tied == apart - 1
+    with pytest.raises(sf.OptionError, match="no state emits one"):
+        hmm(data=[0, 3, 1, 7, 2])(covariance="tied", emission=sf.Poisson())
 
 
 @pytest.mark.parametrize("model", FITS)

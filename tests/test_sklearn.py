@@ -159,14 +159,15 @@ def test_weights_are_routed_where_they_are_asked_for() -> None:
 
     weights = RNG.integers(1, 4, N).astype(float)
     with config_context(enable_metadata_routing=True):
-        own = sf.GLM("binomial").set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        unweighted: Any = sf.GLM("binomial")
+        own = unweighted.clone().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         routed = model_selection.cross_validate(
             own, X, TRUTH, cv=model_selection.KFold(2), params={"sample_weight": weights}
         )
         with pytest.raises(ValueError, match="sample_weight"):
-            model_selection.cross_validate(sf.GLM("binomial"), X, TRUTH, params={"sample_weight": weights})
+            model_selection.cross_validate(unweighted, X, TRUTH, params={"sample_weight": weights})
         with pytest.raises(TypeError, match="Unexpected args"):
-            sf.GLM("binomial").set_fit_request(weights=True)
+            unweighted.set_fit_request(weights=True)
         assert clone(own).get_metadata_routing().fit.requests["sample_weight"] is True
     expected = []
     for train, test in model_selection.KFold(2).split(X):
@@ -180,5 +181,6 @@ def test_lengths_and_groups_may_be_asked_for(name: str) -> None:
     from sklearn import config_context
 
     with config_context(enable_metadata_routing=True):
-        model: Any = sf.HiddenMarkovModel(2, emission=sf.Normal()).set_fit_request(**{name: True})
+        model: Any = sf.HiddenMarkovModel(2, emission=sf.Normal())
+        model.set_fit_request(**{name: True})
         assert model.get_metadata_routing().fit.requests[name] is True

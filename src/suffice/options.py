@@ -131,7 +131,28 @@ class Idle(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _defaults(constructor: Any) -> Mapping[str, Any]:
-    return {name: parameter.default for name, parameter in inspect.signature(constructor).parameters.items()}
+    """The options of a constructor, each with its default."""
+    parameters = list(inspect.signature(constructor).parameters.values())[1:]
+    return {p.name: p.default for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+
+
+def _merged(known: Mapping[str, Any], changes: Mapping[str, Any], title: str) -> dict[str, Any]:
+    """Options with changes; those of an option that has options itself are called as ``prior__alpha``."""
+    merged = dict(known)
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in changes.items():
+        outer, _, inner = name.partition("__")
+        if outer not in merged:
+            raise unknown_option(title, name, list(merged))
+        if inner:
+            nested.setdefault(outer, {})[inner] = value
+        else:
+            merged[outer] = value
+    for outer, inside in nested.items():
+        if not hasattr(merged[outer], "get_params"):
+            raise OptionError(f"{outer} is {merged[outer]!r}, which has no options of its own. Give {outer}=.")
+        merged[outer] = copy.copy(merged[outer]).set_params(**inside)
+    return merged
 
 
 class PatientType(type):
@@ -140,18 +161,20 @@ class PatientType(type):
     A search of scikit-learn sets options that may be wrong, and goes on where `fit` refuses them.
     """
 
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        """An instance; options that are refused make one that only knows them, where scikit-learn asks."""
-        try:
-            return super().__call__(*args, **options)
-        except Exception as error:
-            if not asked_by("sklearn"):
-                raise
-            given = cls.__signature__.bind(*args, **options)
-            given.apply_defaults()
-            made = cls.__new__(cls)  # type: ignore[call-overload]
-            set_fields(made, _options=dict(given.arguments), _refused=error)
-            return made
+    if not TYPE_CHECKING:  # Checkers would read it in place of every constructor, and know no type of any instance.
+
+        def __call__(cls, *args: Any, **options: Any) -> Any:
+            """An instance; options that are refused make one that only knows them, where scikit-learn asks."""
+            try:
+                return super().__call__(*args, **options)
+            except Exception as error:
+                if not asked_by("sklearn"):
+                    raise
+                given = cls.__signature__.bind(*args, **options)
+                given.apply_defaults()
+                made = cls.__new__(cls)
+                set_fields(made, _options=dict(given.arguments), _refused=error)
+                return made
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -194,11 +217,10 @@ class Parameterized(metaclass=PatientType):
 
     def _refuse_idle(self, **beside: object) -> None:
         """Raise where an option was set that has no effect on a fit with what is given `beside` the examples."""
-        defaults = _defaults(type(self).__init__) if self._idle else {}
+        changed = self._changed() if self._idle else {}
         for option, when, because in self._idle:
-            value = self._options[option]
-            if not _same(value, defaults[option]) and when({**self._options, **beside}):
-                raise OptionError(f"{option}={_short(value)} has no effect: {because}. Leave {option}= out.")
+            if option in changed and when({**self._options, **beside}):
+                raise OptionError(f"{option}={_short(changed[option])} has no effect: {because}. Leave {option}= out.")
 
     def __setattr__(self, name: str, value: object) -> None:
         """An option that is written to is set as by `set_params`; anything else is an attribute of its own."""
@@ -209,8 +231,12 @@ class Parameterized(metaclass=PatientType):
 
     @classmethod
     def _option_names(cls) -> list[str]:
-        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        return list(_defaults(cls.__init__))
+
+    def _changed(self) -> dict[str, Any]:
+        """The options that differ from their defaults."""
+        defaults = _defaults(type(self).__init__).items()
+        return {name: self._options[name] for name, default in defaults if not _same(self._options[name], default)}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options; with `deep` also those of options that have options, as ``prior__alpha``."""
@@ -223,21 +249,7 @@ class Parameterized(metaclass=PatientType):
 
     def set_params(self, **options: object) -> Self:
         """Change options; those of a prior as ``prior__alpha=2``. What was learned stays until the next `fit`."""
-        merged = dict(self._options)
-        nested: dict[str, dict[str, Any]] = {}
-        for name, value in options.items():
-            outer, _, inner = name.partition("__")
-            if outer not in merged:
-                raise unknown_option(type(self).__name__, name, list(merged))
-            if inner:
-                nested.setdefault(outer, {})[inner] = value
-            else:
-                merged[outer] = value
-        for outer, inside in nested.items():
-            if not hasattr(merged[outer], "get_params"):
-                raise OptionError(f"{outer} is {merged[outer]!r}, which has no options of its own. Give {outer}=.")
-            merged[outer] = copy.copy(merged[outer]).set_params(**inside)
-        fresh = type(self)(**merged)
+        fresh = type(self)(**_merged(self._options, options, type(self).__name__))
         if self._defining & options.keys():
             fields_of(self).clear()
         set_fields(self, **fields_of(fresh))
@@ -249,12 +261,7 @@ class Parameterized(metaclass=PatientType):
 
     def __repr__(self) -> str:
         """The constructor call with the options that differ from the defaults."""
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = [
-            f"{name}={_short(self._options[name])}"
-            for name in self._option_names()
-            if not _same(self._options[name], defaults[name].default)
-        ]
+        shown = [f"{name}={_short(value)}" for name, value in self._changed().items()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

@@ -1,6 +1,7 @@
 """Thirty-three mistakes that new users were seen to make: each says what was found, what was expected, what to do."""
 
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,7 @@ def test_a_mistake_says_what_was_found_and_what_to_do(
     check(row, names())
 
 
-WITHOUT = {
+WITHOUT: dict[str, tuple[str, str, Callable[[], Any]]] = {
     "pandas for a formula": (
         "pandas",
         "formula",

@@ -13,7 +13,7 @@ import suffice as sf
 
 STATES: dict[str, Any] = {"a": ["x", "y", "y", "x", "y"], "b": [0, 1, 1, 1, 0]}
 NUMBERS: dict[str, Any] = {"a": [1.0, 2.0, 4.0, 3.5], "b": [1.0, 3.0, 3.0, 5.0]}
-MODELS = {
+MODELS: dict[str, tuple[Any, Any]] = {
     "network": (sf.BayesianNetwork([("a", "b")]), STATES),
     "Markov": (sf.MarkovNetwork([("a", "b")]), STATES),
     "Gaussian": (sf.GaussianGraph([("a", "b")]), NUMBERS),

@@ -1,6 +1,7 @@
 """Gradient methods on concave problems whose maximum is known, and on log-linear models by enumeration."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -164,8 +165,8 @@ def test_gradients_that_lie_stall(solve: Callable[..., Outcome]) -> None:
     def function(x: Floats) -> tuple[float, Floats]:
         return float(-np.abs(x).sum()), np.where(x <= 0.0, 1.0, -1.0)
 
-    with pytest.warns(sf.ConvergenceWarning, match="stalled"):
-        outcome = solve(function, np.zeros(2), Control(tolerance=1e-6))
+    outcome = solve(function, np.zeros(2), Control(tolerance=1e-6))
+    assert re.search("stalled", outcome.warning)
     assert (outcome.converged, outcome.stop_reason) == (False, "stalled")
     assert (outcome.state.parameters == 0.0).all()
 
@@ -178,8 +179,8 @@ def test_a_coarse_gradient_is_no_convergence(solve: Callable[..., Outcome]) -> N
         value, slope = function(x)
         return value, 1e-7 * (np.floor(slope / 1e-7) + 0.5)
 
-    with pytest.warns(sf.ConvergenceWarning, match=r"stalled|max_iter"):
-        outcome = solve(coarse, np.zeros(4), Control(tolerance=1e-12, max_iter=200))
+    outcome = solve(coarse, np.zeros(4), Control(tolerance=1e-12, max_iter=200))
+    assert re.search(r"stalled|max_iter", outcome.warning)
     assert not outcome.converged
     assert 5e-8 <= outcome.state.gap < 1e-5
 
@@ -192,8 +193,7 @@ def test_a_resumed_fit_takes_the_same_steps(solve: Callable[..., Outcome], tmp_p
     whole = solve(objective, start, Control(max_iter=10_000, tolerance=1e-6))
     path = tmp_path / "fit.suffice"
     for limit in (3, 5, 17):
-        with pytest.warns(sf.ConvergenceWarning):
-            solve(objective, start, Control(max_iter=limit, tolerance=1e-6, checkpoint=path))
+        assert solve(objective, start, Control(max_iter=limit, tolerance=1e-6, checkpoint=path)).warning
     parts = solve(objective, start, Control(max_iter=10_000, tolerance=1e-6, checkpoint=path))
     assert parts.history == whole.history
     assert parts.state.parameters.tobytes() == whole.state.parameters.tobytes()

@@ -1,6 +1,7 @@
 """Newton's method on functions whose maximum is known."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -54,8 +55,8 @@ def test_rounding_of_the_gradient_counts_as_converged_where_its_size_is_known() 
     outcome = newton(function, start, Control(tolerance=1e-14), magnitude=np.array([mean]))
     assert outcome.converged
     assert outcome.state.parameters[0] == pytest.approx(shape, rel=1e-9)
-    with pytest.warns(sf.ConvergenceWarning, match="stalled"):
-        stalled = newton(function, start, Control(tolerance=1e-30))
+    stalled = newton(function, start, Control(tolerance=1e-30))
+    assert re.search("stalled", stalled.warning)
     assert not stalled.converged
     assert stalled.stop_reason == "stalled"
 
@@ -64,7 +65,7 @@ def test_the_limit_on_steps_is_kept() -> None:
     def function(x: Floats) -> tuple[float, Floats, Floats]:
         return float(x[0] - math.exp(x[0])), np.array([1 - math.exp(x[0])]), np.array([[math.exp(x[0])]])
 
-    with pytest.warns(sf.ConvergenceWarning, match="max_iter"):
-        outcome = newton(function, np.array([5.0]), Control(max_iter=2))
+    outcome = newton(function, np.array([5.0]), Control(max_iter=2))
+    assert re.search("max_iter", outcome.warning)
     assert (outcome.state.iteration, outcome.converged, outcome.stop_reason) == (2, False, "max_iter")
     assert newton(function, np.array([5.0]), Control()).state.parameters[0] == pytest.approx(0, abs=1e-10)

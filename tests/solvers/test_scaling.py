@@ -1,6 +1,7 @@
 """Iterative scaling: features by enumeration, margins by the tree, bounds and limits."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -60,8 +61,7 @@ def test_a_resumed_sweep_is_the_same_to_the_bit(path: str, limits: tuple[int, ..
         whole = ipf(scaler("complete", 3)[0], control)
         assert whole.state.iteration > 70
         for limit in limits:
-            with pytest.warns(sf.ConvergenceWarning):
-                ipf(scaler("complete", 3)[0], Control(max_iter=limit, tolerance=1e-11, checkpoint=target))
+            assert ipf(scaler("complete", 3)[0], Control(max_iter=limit, tolerance=1e-11, checkpoint=target)).warning
         parts = ipf(scaler("complete", 3)[0], Control(max_iter=3000, tolerance=1e-11, checkpoint=target))
     assert parts.history == whole.history
     logs = [outcome.state.memory["log_potentials"].tobytes() for outcome in (whole, parts)]
@@ -73,8 +73,7 @@ def test_a_scaler_that_has_moved_goes_on_from_the_checkpoint(tmp_path: Path) -> 
     control = Control(max_iter=3000, tolerance=1e-11)
     whole = ipf(scaler("complete", 3)[0], control)
     fitted = scaler("complete", 3)[0]
-    with pytest.warns(sf.ConvergenceWarning):
-        ipf(fitted, Control(max_iter=0, tolerance=1e-11, checkpoint=target))
+    assert ipf(fitted, Control(max_iter=0, tolerance=1e-11, checkpoint=target)).warning
     for _ in range(5):
         fitted.sweep()
     parts = ipf(fitted, Control(max_iter=3000, tolerance=1e-11, checkpoint=target))
@@ -130,8 +129,8 @@ def test_zero_margins_die_and_the_rest_is_fitted() -> None:
 def test_margins_that_disagree_are_no_convergence() -> None:
     plan = plan_tree({"a": 2, "b": 2, "c": 2}, [("a", "b"), ("b", "c")])
     fitted = TreeScaling(plan, [np.full((2, 2), 0.25), np.array([[0.5, 0.2], [0.2, 0.1]])])
-    with pytest.warns(sf.ConvergenceWarning, match="max_iter"):
-        outcome = ipf(fitted, Control(max_iter=50))
+    outcome = ipf(fitted, Control(max_iter=50))
+    assert re.search("max_iter", outcome.warning)
     assert not outcome.converged
 
 
@@ -171,8 +170,8 @@ def test_the_slack_is_a_feature_like_any_other() -> None:
     wanted = np.append(observed, total - observed.sum())
     weights = np.zeros(5)
     for steps in (1, 2, 10):
-        with pytest.warns(sf.ConvergenceWarning):
-            folded = gis(model, observed, np.zeros(4), Control(max_iter=steps, tolerance=0.0), total=total)
+        folded = gis(model, observed, np.zeros(4), Control(max_iter=steps, tolerance=0.0), total=total)
+        assert folded.warning
         weights = np.zeros(5)
         for _ in range(steps):
             weights = weights + np.log(wanted / full(weights)[1]) / total
@@ -225,15 +224,15 @@ def test_blocks_of_indicators_are_proportional_fitting() -> None:
     ends = np.cumsum([0, *fitted.sizes])
     blocks = [np.arange(ends[number], ends[number + 1]) for number in fitted.order]
     for sweeps in (1, 2, 5):
-        with pytest.warns(sf.ConvergenceWarning):
-            cyclic = gis(
-                model,
-                observed,
-                np.zeros(len(observed)),
-                Control(max_iter=sweeps, tolerance=0.0),
-                total=1.0,
-                blocks=blocks,
-            )
+        cyclic = gis(
+            model,
+            observed,
+            np.zeros(len(observed)),
+            Control(max_iter=sweeps, tolerance=0.0),
+            total=1.0,
+            blocks=blocks,
+        )
+        assert cyclic.warning
         fitted.restart(np.zeros(len(observed)))
         for _ in range(sweeps):
             fitted.sweep()
@@ -281,8 +280,7 @@ def test_a_resumed_fit_takes_the_same_steps(tmp_path: Path) -> None:
     observed = model.features.T @ law
     whole = gis(model, observed, np.zeros(12), Control(max_iter=5000, tolerance=1e-9), total=3.0)
     path = tmp_path / "fit.json"
-    with pytest.warns(sf.ConvergenceWarning):
-        gis(model, observed, np.zeros(12), Control(max_iter=7, tolerance=1e-9, checkpoint=path), total=3.0)
+    assert gis(model, observed, np.zeros(12), Control(max_iter=7, tolerance=1e-9, checkpoint=path), total=3.0).warning
     parts = gis(model, observed, np.zeros(12), Control(max_iter=5000, tolerance=1e-9, checkpoint=path), total=3.0)
     assert (parts.history, parts.converged) == (whole.history, True)
     assert parts.state.parameters.tobytes() == whole.state.parameters.tobytes()

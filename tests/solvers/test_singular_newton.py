@@ -1,6 +1,7 @@
 """Newton's method where parameters are overcomplete, with matrices and with products."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,8 +124,7 @@ def test_a_resumed_fit_takes_the_same_steps(method: Any, tmp_path: Path) -> None
     model, observed = problem(4)
     whole = method(model, observed, Control(tolerance=1e-10))
     path = tmp_path / "fit.suffice"
-    with pytest.warns(sf.ConvergenceWarning):
-        method(model, observed, Control(tolerance=1e-10, max_iter=3, checkpoint=path))
+    assert method(model, observed, Control(tolerance=1e-10, max_iter=3, checkpoint=path)).warning
     parts = method(model, observed, Control(tolerance=1e-10, checkpoint=path))
     assert parts.history == whole.history
     assert parts.state.parameters.tobytes() == whole.state.parameters.tobytes()
@@ -193,9 +193,9 @@ def test_a_step_that_never_rises_stalls() -> None:
     def function(x: Floats) -> tuple[float, Floats]:
         return float(-np.abs(x).sum()), np.where(x <= 0.0, 1.0, -1.0)
 
-    with pytest.warns(sf.ConvergenceWarning, match="stalled"):
-        outcome = damped_newton(function, lambda x: np.eye(2), np.zeros(2), Control())
+    outcome = damped_newton(function, lambda x: np.eye(2), np.zeros(2), Control())
+    assert re.search("stalled", outcome.warning)
     assert not outcome.converged
-    with pytest.warns(sf.ConvergenceWarning, match="stalled"):
-        outcome = newton_cg(function, lambda x: lambda v: v, np.zeros(2), Control())
+    outcome = newton_cg(function, lambda x: lambda v: v, np.zeros(2), Control())
+    assert re.search("stalled", outcome.warning)
     assert not outcome.converged

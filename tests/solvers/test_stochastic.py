@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def test_an_interrupted_ascent_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 
 
 def test_the_limit_is_no_convergence() -> None:
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
-        found = ascent(Control(max_iter=60, tolerance=1e-9))
+    found = ascent(Control(max_iter=60, tolerance=1e-9))
+    assert re.search("max_iter", found.warning)
     assert not found.converged
     assert found.stop_reason == "max_iter"

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 import suffice as sf
+from suffice.choices import FamilyName
 
 ROWS, BAD = 60, 47
-SEQUENCES = {"group": "g", "order": "t"}
+SEQUENCES: dict[str, Any] = {"group": "g", "order": "t"}
 
 
 def table(column: str, value: Any) -> pd.DataFrame:
@@ -28,7 +29,7 @@ def table(column: str, value: Any) -> pd.DataFrame:
     return data
 
 
-def regression(family: str, y: str) -> Callable[[Any], Any]:
+def regression(family: FamilyName, y: str) -> Callable[[Any], Any]:
     return lambda rows: sf.GLM(family).fit(rows, y=y, columns=["x"])
 
 

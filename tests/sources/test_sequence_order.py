@@ -121,7 +121,7 @@ def test_groups_come_in_the_order_of_their_names() -> None:
     [
         ({"step": 7}, {"order": "step"}, "holds 7 twice in the sequence 'p0'"),
         ({"step": np.nan}, {"order": "step"}, "missing value"),
-        ({}, {"order": "when"}, "no order column 'when'"),
+        ({}, {"order": "when"}, "no column 'when' in the data, which order= names"),
         ({}, {"order": "person"}, "both name 'person'"),
         ({"text": 3}, {"order": "text"}, "cannot be sorted"),
     ],

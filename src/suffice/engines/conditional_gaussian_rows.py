@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.engines.conditional_gaussian import ConditionalGaussian, lifted, points_of
-from suffice.engines.gaussian_rows import Layout, LayoutAnswers, RealRows, RealStructure, add_to_rows
+from suffice.engines.gaussian_rows import ComponentLayout, LayoutAnswers, RealRows, RealStructure, add_to_rows
 from suffice.engines.junction_tree import JunctionTree
 from suffice.errors import DataError
 from suffice.graphs.nodes import Node
@@ -33,7 +33,7 @@ class RealPart:
     `covariances` (k, c, h, h) of the hidden ones given the state and the row.
     """
 
-    layout: Layout
+    layout: ComponentLayout
     shape: tuple[int, ...]
     weights: Floats
     means: Floats
@@ -62,10 +62,10 @@ class RowGroup:
 
     def means_of(self, node: Node) -> Floats:
         """The mean of a real node given each row (n,); NaN where a row shows it."""
-        means, place = np.full(len(self.rows), np.nan), self.order.index(node)
+        means, number = np.full(len(self.rows), np.nan), self.order.index(node)
         for part in self.parts:
-            component, at = np.nonzero(part.layout.hidden == place)
-            some = part.means[component, :, :, at]
+            component, position = np.nonzero(part.layout.hidden == number)
+            some = part.means[component, :, :, position]
             means[part.layout.rows[component]] = np.einsum("knc,kcn->kn", part.weights[component], some)
         return means
 

@@ -63,7 +63,7 @@ class RealStructure:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ComponentLayout:
     """Components (k) with one interface that have d nodes, h of them hidden, in n rows each.
 
     `nodes` (k, d), their places in topological order; `is_hidden` (k, d); `rows` (k, n).
@@ -94,9 +94,9 @@ class Layout:
         """The places of the shown nodes (k, m)."""
         return np.take_along_axis(self.nodes, self.seen_at, axis=1)
 
-    def part(self, some: slice) -> Layout:
+    def part(self, some: slice) -> ComponentLayout:
         """Some of the components."""
-        return Layout(self.interface, self.nodes[some], self.is_hidden[some], self.rows[some])
+        return ComponentLayout(self.interface, self.nodes[some], self.is_hidden[some], self.rows[some])
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class LayoutAnswers:
     (k, c, n, h) and `covariances` (k, c, h, h) of what is hidden.
     """
 
-    layout: Layout
+    layout: ComponentLayout
     log_density: Floats
     points: NDArray[np.intp]
     means: Floats
@@ -193,12 +193,12 @@ class RealRows:
             if np.array_equal(label, before):
                 return label
 
-    def _layouts(self) -> Iterator[Layout]:
+    def _layouts(self) -> Iterator[ComponentLayout]:
         """Components by interface and by how much they hide and show.
 
         The rows of a component are cut into powers of two, so that few layouts differ by their number alone.
         """
-        found: dict[tuple[Scope, int, int, int], list[tuple[Any, Indices]]] = {}
+        by_kind: dict[tuple[Scope, int, int, int], list[tuple[Any, Indices]]] = {}
         some = np.flatnonzero(self.hidden.any(axis=0))
         label = self._tied(some)
         for first in range(len(label)):
@@ -212,12 +212,12 @@ class RealRows:
                 for number in np.unique(of_kind[chosen]).tolist():
                     ours = of_kind[chosen] == number
                     part = roles[chosen[ours]], rows[taken[ours]]
-                    found.setdefault((*kinds[number], taken.shape[1]), []).append(part)
-        for (scope, *_), parts in found.items():
+                    by_kind.setdefault((*kinds[number], taken.shape[1]), []).append(part)
+        for (scope, *_), parts in by_kind.items():
             roles = np.concatenate([part[0] for part in parts])
             nodes = np.nonzero(roles)[1].reshape(len(roles), -1)
             is_hidden = np.take_along_axis(roles, nodes, axis=1) == HIDDEN
-            yield Layout(scope, nodes, is_hidden, np.concatenate([part[1] for part in parts]))
+            yield ComponentLayout(scope, nodes, is_hidden, np.concatenate([part[1] for part in parts]))
 
     @cached_property
     def _cards(self) -> tuple[list[int], range]:
@@ -272,7 +272,7 @@ class RealRows:
             yield PlainAnswers(node, scope, log, ((variance == 0)[:, None] & seen).astype(np.intp))
 
     def solve(self, regressions: Mapping[Node, NodeRegression]) -> Iterator[LayoutAnswers]:
-        """Layout by layout."""
+        """ComponentLayout by layout."""
         known: dict[Scope, _Regressions] = {}
         for layout in self.layouts:
             if layout.interface not in known:
@@ -299,7 +299,7 @@ class RealRows:
                 slopes[:, number, : weights.shape[1] - 1] = weights[:, 1:]
         return _Regressions(intercepts, slopes, variances)
 
-    def _solve(self, layout: Layout, known: _Regressions) -> LayoutAnswers:
+    def _solve(self, layout: ComponentLayout, known: _Regressions) -> LayoutAnswers:
         """In steps of some components and some joint states, as memory allows."""
         (k, d), n, c = layout.nodes.shape, layout.rows.shape[1], len(known.intercepts)
         width = self.structure.padded.shape[1] + 1
@@ -319,7 +319,7 @@ class RealRows:
         ]
         return LayoutAnswers(layout, *joined)
 
-    def _solve_some(self, layout: Layout, known: _Regressions, states: slice) -> tuple[Floats, ...]:
+    def _solve_some(self, layout: ComponentLayout, known: _Regressions, states: slice) -> tuple[Floats, ...]:
         """Log densities, points, means and covariances of some components at some joint states."""
         nodes, rows, above = layout.nodes, layout.rows, self.structure.padded[layout.nodes]
         slopes = known.slopes[states][:, nodes].transpose(1, 2, 0, 3)  # (k, d, c, q)
@@ -354,7 +354,7 @@ def stacked_rows(label: Indices) -> Iterator[tuple[Indices, Indices]]:
             yield chosen, order[begin[:, None] + np.arange(1 << bit)]
 
 
-def add_to_rows(totals: Floats, layout: Layout, numbers: Floats) -> None:
+def add_to_rows(totals: Floats, layout: ComponentLayout, numbers: Floats) -> None:
     """Add numbers of components (k, c, n) to those of their rows (c, all rows); a row may be in several components."""
     rows = layout.rows.ravel()
     for state, into in enumerate(totals):

@@ -191,10 +191,9 @@ class Estimator(Parameterized):
     n_iter_: Read[int] = reads("report_.iterations", "Number of iterations; 0 for a closed form.")
     stop_reason_: Read[str] = reads("report_.stop_reason", "Why the fit stopped.")
 
-    @property
-    def history_(self) -> tuple[float, ...]:
-        """The objective before the first and after each iteration."""
-        return self.report_.history
+    history_: Read[tuple[float, ...]] = reads(
+        "report_.history", "The objective before the first and after each iteration."
+    )
 
     def portrait(self) -> Portrait:
         """What there is to see of it: pages, plots, notebooks and the command read nothing else.

@@ -9,7 +9,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,17 @@ TOO_FEW = "Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is 
 #: Arguments of methods that are no metadata of rows.
 _PLAIN = {"self", "X", "y", "data", "columns", "kind", "threads", "target", "keep", "interval", "classes"}
 METHODS = ("fit", "partial_fit", "predict", "predict_proba", "score")
+
+R = TypeVar("R")
+
+
+class KeepsFit(Protocol):
+    """What keeps its last fit."""
+
+    _fit: Any
+
+
+M = TypeVar("M", bound=KeepsFit)
 
 
 # -- rows and targets --------------------------------------------------------------------------------------------------
@@ -92,7 +103,7 @@ def weights_of(weights: Any) -> Any:
 # -- what was seen -----------------------------------------------------------------------------------------------------
 
 
-def remember(model: Any, X: Any) -> Any:
+def remember(model: M, X: object) -> M:
     """The fitted model, which knows how many columns it has seen and their names."""
     matrix = matrix_of(X)
     if matrix is not None:
@@ -133,25 +144,26 @@ def is_fitted(model: Any) -> bool:
 # -- what a model offers -----------------------------------------------------------------------------------------------
 
 
-class Offered:
+class Offered(Generic[R]):
     """A method that a model has under a condition only: without it, it has no such attribute.
 
     scikit-learn asks by name what an estimator can do, so that a regressor must have no `predict_proba`.
     """
 
-    def __init__(self, method: Callable[..., Any], condition: Callable[[Any], str]) -> None:
+    def __init__(self, method: Callable[..., R], condition: Callable[[Any], str]) -> None:
         """condition: why a model does not have the method; empty where it does."""
         self.method, self.condition = method, condition
         self.__doc__ = method.__doc__
 
-    def __get__(self, model: Any, kind: type | None = None) -> Any:
+    def __get__(self, model: Any, kind: type | None = None) -> Callable[..., R]:
         """The bound method."""
         if model is None:
             return self.method
         why = self.condition(model)
         if why:
             raise NotOfferedError(why)
-        return self.method.__get__(model, type(model))
+        bound: Callable[..., R] = self.method.__get__(model, type(model))
+        return bound
 
 
 def needs_response(model: object) -> str:

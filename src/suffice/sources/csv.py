@@ -231,10 +231,11 @@ def _open(path: str, types: Mapping[Hashable, Any] | None) -> Any:
         null_values=sorted(MISSING_TEXTS),
         strings_can_be_null=False,
     )
+    separator = _separator(path)  # Before the file is opened for the rows: some file systems have one place in it.
     return csv.open_csv(
         opened(path),
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
-        parse_options=csv.ParseOptions(newlines_in_values=True, delimiter=_separator(path)),
+        parse_options=csv.ParseOptions(newlines_in_values=True, delimiter=separator),
         convert_options=options,
     )
 

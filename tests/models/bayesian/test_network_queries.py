@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,7 @@ def chain(n: int, card: int = 2) -> sf.BayesianNetwork:
 def test_one_and_two_threads_give_the_same_bits() -> None:
     net = chain(12, 3)
     rows = net.sample(2_000, missing=0.3, random_state=0)
-    for ask in (net.score_samples, lambda data, **how: net.predict_proba(data, 5, **how)):
+    for ask in (net.score_samples, partial(net.predict_proba, target=5)):
         one, two = (ask(rows, threads=threads) for threads in (1, 2))
         assert one.tobytes() == two.tobytes()
     with pytest.raises(sf.OptionError, match="threads is 0"):

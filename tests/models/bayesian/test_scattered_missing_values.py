@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 import pytest
 
@@ -85,7 +87,7 @@ def test_components_not_patterns_are_worked_on() -> None:
     """A tree of 20 nodes: thousands of patterns, of which few components differ, and far fewer layouts."""
     rng = np.random.default_rng(0)
     order = tuple(range(20))
-    inner = {j: ((j - 1) // 2,) if j else () for j in order}
+    inner: dict[Hashable, tuple[Hashable, ...]] = {j: ((j - 1) // 2,) if j else () for j in order}
     values = np.where(rng.random((20, 5000)) < 0.1, np.nan, 0.0)
     assert len(np.unique(np.isnan(values), axis=1).T) > 1500
     rows = RealRows(RealStructure(order, inner, dict.fromkeys(order, ()), {}, 1), values, {})

@@ -42,7 +42,7 @@ def test_configurations_that_occur_with_data_and_after_a_fit() -> None:
     lines = str(fitted.size_report()).splitlines()
     assert lines[0].split() == ["node", "kind", "parents", "configurations", "observed", "cells", "bytes"]
     assert lines[1].split() == ["c", "table", "2", "6", "3", "24", "192", "B"]
-    with pytest.raises(sf.MissingColumnError, match=r"no variable 'd'\. .*: 'a', 'b', 'c'"):
+    with pytest.raises(sf.MissingColumnError, match=r"There is no variable 'd'\. The variables are: 'a', 'b', 'c'\."):
         report["d"]
 
 

@@ -122,7 +122,7 @@ def test_a_chain_says_that_there_is_no_maximum(seed: Any) -> None:
 
 
 def test_a_feature_seen_with_one_label_alone_has_no_maximum() -> None:
-    with pytest.warns(sf.ConvergenceWarning, match="no maximum: the labels are separated"):
+    with pytest.warns(sf.SeparationWarning, match="no maximum: the labels are separated"):
         model = sf.ChainCRF().fit([[{"w": "a"}, {"w": "b"}], [{"w": "b"}]], [["A", "B"], ["B"]])
     certificate = model.report_.certificate
     assert certificate.exists is False

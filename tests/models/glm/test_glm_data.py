@@ -362,7 +362,7 @@ def test_a_list_predicts_from_a_fit_to_an_array_or_a_table() -> None:
     assert fitted.predict([[1.0]]) == pytest.approx(np.exp(fitted.intercept_ + fitted.coefficients_["x0"]))
     named = sf.GLM("poisson").fit({"age": [1.0, 2.0, 3.0]}, [1, 2, 5])
     assert named.predict([[1.0]]) == pytest.approx(fitted.predict([[1.0]]))
-    with pytest.raises(sf.DataError, match="X has 2 columns; the model was fitted with 1"):
+    with pytest.raises(sf.DataError, match="X has 2 columns; expected 1, those of the fit"):
         named.predict([[1.0, 2.0]])
 
 

@@ -149,10 +149,14 @@ def test_partial_fit_goes_on_from_the_last_update() -> None:
         parts.partial_fit(X[:1], [[0, 0, 7, 1]])
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
-def test_a_stopped_fit_goes_on_from_its_checkpoint(tmp_path: Any, solver: Any) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [{"solver": "lbfgs"}, {"solver": "sgd", "step_size": 0.2, "random_state": 0, "expectations": "gibbs"}],
+    ids=["lbfgs", "sgd"],
+)
+def test_a_stopped_fit_goes_on_from_its_checkpoint(tmp_path: Any, options: Any) -> None:
     X, y = data_of(10)
-    options: Any = {"solver": solver, "step_size": 0.2, "random_state": 0, "tolerance": 1e-9, "expectations": "gibbs"}
+    options = {**options, "tolerance": 1e-9}
     prior = sf.Normal(variance=1.0)
     path = tmp_path / "fit.suffice"
     whole = sf.GraphCRF(prior, max_iter=6, callback=lambda state: state.iteration == 6, **options).fit(X, y)

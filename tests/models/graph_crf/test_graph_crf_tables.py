@@ -61,7 +61,7 @@ def test_the_question_whether_a_maximum_exists_is_that_of_lists() -> None:
     X, _, frame = labelled(12)
     apart = [["u" if row[0] > 0 else "v" for row in example.nodes] for example in X]
     frame["label"] = [label for labels in apart for label in labels]
-    with pytest.warns(sf.ConvergenceWarning):
+    with pytest.warns(sf.SeparationWarning, match="no maximum: the labels are separated"):
         model = sf.GraphCRF(memory_limit="3KB", max_iter=30).fit(frame, "label", **LAYOUT)
     assert model.report_.certificate.exists is False
 

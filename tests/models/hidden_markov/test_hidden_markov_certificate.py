@@ -279,6 +279,7 @@ def test_a_damaged_file_is_refused(part: str, name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("threads", ["two", 0, 1.5])
-def test_threads_are_checked_where_they_are_given(threads: Any) -> None:
-    with pytest.raises(sf.OptionError, match="threads is"):
-        HMM(2, sf.Categorical(), threads=threads)
+def test_threads_are_checked_before_a_fit(threads: Any) -> None:
+    model = HMM(2, sf.Categorical(), threads=threads)
+    with pytest.raises(sf.OptionError, match=r"threads is .*; expected a whole number of at least 1"):
+        model.fit(SEEN)

@@ -129,7 +129,7 @@ def test_names_that_are_tuples_are_columns() -> None:
 @pytest.mark.parametrize(
     ("data", "options", "error", "message"),
     [
-        (as_table(-COUNTS), {}, sf.DataError, "counts are finite and not negative"),
+        (as_table(-COUNTS), {}, sf.DataError, "expected counts, finite and at least 0"),
         (COUNTS, {"columns": ["A", "B"]}, sf.DataError, "3 axes"),
         (COUNTS, {}, sf.DataError, "one name for each axis"),
         (COUNTS[:, :2], {"columns": ["A", "B", "C"]}, sf.DataError, "'B' has 2 cells"),
@@ -212,9 +212,9 @@ def test_a_fitted_network_does_not_hold_its_rows() -> None:
     for name in rows:
         rows[name][:40] = np.arange(40)
     ring = [("A", "B"), ("B", "C"), ("C", "D"), ("D", "A")]
-    mrf = sf.MarkovNetwork(ring, check_existence=False, prior=sf.Normal(variance=1.0)).fit(rows)
+    mrf = sf.MarkovNetwork(ring, prior=sf.Normal(variance=1.0)).fit(rows)
     assert set(mrf.statistics_.answers) == {sf.Counts(pair) for pair in ring}
-    twice = sf.MarkovNetwork(ring, check_existence=False, prior=sf.Normal(variance=1.0)).fit(rows).partial_fit(rows)
+    twice = sf.MarkovNetwork(ring, prior=sf.Normal(variance=1.0)).fit(rows).partial_fit(rows)
     assert twice.report_.rows == 1200
     back = twice.unlearn(rows)
     np.testing.assert_allclose(back.weights_, mrf.weights_, atol=1e-8)

@@ -17,7 +17,8 @@ NODES = list(dict.fromkeys(node for edge in EDGES for node in edge))
 def ising_rows(n: int, seed: int = 0) -> dict[Any, Any]:
     rng = np.random.default_rng(seed)
     weights = np.concatenate([rng.normal(0.0, 0.2, 16), rng.uniform(0.0, 0.5, len(EDGES))])
-    return sf.MarkovNetwork.ising(EDGES).with_weights(weights).sample(n, random_state=seed + 1)
+    drawn: dict[Any, Any] = sf.MarkovNetwork.ising(EDGES).with_weights(weights).sample(n, random_state=seed + 1)
+    return drawn
 
 
 def exact_gap(network: sf.MarkovNetwork) -> float:

@@ -113,7 +113,7 @@ class Blanket:
         codes = np.stack([columns[name] for name in around]) if around else np.zeros((0, len(weights)), np.int64)
         distinct, numbered = np.unique(codes, axis=1, return_inverse=True) if around else (codes[:, :1], 0)
         cells = np.broadcast_to(numbered, (len(weights),)) * states + columns[target]
-        counts = np.bincount(cells, weights, minlength=distinct.shape[1] * states).reshape(-1, states)
+        counts = np.bincount(cells, weights, distinct.shape[1] * states).astype(np.float64).reshape(-1, states)
         given = {name: distinct[number][:, None] for number, name in enumerate(around)}
         given[target] = np.arange(states)[None, :]
         tables, start = [], 0

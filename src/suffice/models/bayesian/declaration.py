@@ -15,7 +15,7 @@ from suffice.fitting.sklearn_face import Offered
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
-from suffice.models.bayesian.options import check_mappings, check_options, check_start
+from suffice.models.bayesian.options import IDLE, check_mappings, check_options, check_start
 from suffice.models.bayesian.structure import Parents, check_node, open_structure, read_structure
 from suffice.models.bayesian.target import (
     check_target,
@@ -28,7 +28,7 @@ from suffice.models.bayesian.target import (
     targeted_score,
     without_table,
 )
-from suffice.options import Idle, RunOptions, own_options
+from suffice.options import RunOptions, own_options
 from suffice.table import Table
 
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
@@ -36,12 +36,6 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.models.bayesian.size_report import SizeReport
     from suffice.models.bayesian.task import NetworkTask
-
-
-def _weighs_rows(prior: Any) -> bool:
-    """Whether a prior, or that of some node, has a weight in rows that is given beside it."""
-    some = prior.values() if isinstance(prior, Mapping) else (prior,)
-    return any(one.lower() == "bdeu" if isinstance(one, str) else isinstance(one, BayesianNetwork) for one in some)
 
 
 class BayesianNetwork(SummaryEstimator):
@@ -106,26 +100,7 @@ class BayesianNetwork(SummaryEstimator):
     0.666667
     """
 
-    _idle = (
-        Idle(
-            "equivalent_sample_size",
-            lambda given: not _weighs_rows(given["prior"]),
-            "it is the weight of prior='bdeu' and of a prior network",
-        ),
-        Idle(
-            "n_init",
-            lambda given: not given["hidden"],
-            "EM begins at random where nodes are hidden, and hidden= names none",
-        ),
-        *(
-            Idle(
-                name,
-                lambda given: given["missing"] == "raise" and not given["hidden"],
-                "it is one of EM, which neither hidden nodes nor, with missing='raise', missing values call for",
-            )
-            for name in ("acceleration", "variance_floor", "start")
-        ),
-    )
+    _idle = IDLE
 
     #: What a reader of files changed, such as rows that were divided by their sum.
     notes_: tuple[str, ...] = ()

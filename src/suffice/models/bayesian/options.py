@@ -12,6 +12,8 @@ from suffice.errors import OptionError, listing, meant
 from suffice.fitting.estimator import Estimator
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.structure import is_form
+from suffice.models.em.options import idle_without_em
+from suffice.options import Idle
 
 #: Options that are dicts by node, with an example of one.
 BY_NODE = {
@@ -25,6 +27,22 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "missing": choices(MissingValues),
     "estimate": (None, *choices(Estimate)),
 }
+
+
+def _weighs_rows(prior: Any) -> bool:
+    """Whether a prior, or that of some node, has a weight in rows that is given beside it: BDeu, and a network."""
+    some = prior.values() if isinstance(prior, Mapping) else (prior,)
+    return any(one.lower() == "bdeu" if isinstance(one, str) else hasattr(one, "joint_marginal") for one in some)
+
+
+IDLE = (
+    Idle(
+        "equivalent_sample_size",
+        lambda given: not _weighs_rows(given["prior"]),
+        "it is the weight of prior='bdeu' and of a prior network",
+    ),
+    *idle_without_em("nodes", "acceleration", "variance_floor", "start"),
+)
 
 
 def check_mappings(options: Mapping[str, Any]) -> None:

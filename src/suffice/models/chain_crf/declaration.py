@@ -52,7 +52,7 @@ class ChainCRF(ConditionalField):
         average: whether a stochastic solver returns the mean of its updates.
         shuffle: whether the order of the sequences is drawn anew for each pass.
         expectations: of a stochastic gradient: "exact", "sampled" (independent paths) or "gibbs".
-        n_samples: paths a sequence of sampled expectations.
+        n_samples: paths a sequence of sampled expectations, or chains of Gibbs sampling.
         n_sweeps: sweeps of Gibbs sampling in each update; chains begin at the labels given and go on from update to
             update.
         patience: iterations without a rise on a validation set after which the fit ends.
@@ -75,7 +75,7 @@ class ChainCRF(ConditionalField):
 
     _idle = (
         *idle_unless(lambda given: given["solver"] in STOCHASTIC),
-        Idle("n_samples", lambda given: given["expectations"] != "sampled", "expectations= are not sampled"),
+        Idle("n_samples", lambda given: given["expectations"] == "exact", "expectations= are exact"),
         Idle(
             "n_sweeps", lambda given: given["expectations"] != "gibbs", "expectations= are not those of Gibbs sampling"
         ),

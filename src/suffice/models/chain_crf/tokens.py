@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.array_types import Floats, Ints
+from suffice.array_types import Floats, Ints, Numbers
 from suffice.domain import Domain, Variable
 from suffice.engines.label_scores import Matrix, ranges
 from suffice.errors import DataError, MissingValueError
@@ -241,7 +241,7 @@ class TokenWork(LabelledChainWork):
         """The design, the codes of labels and the weights of the sequences of a batch."""
         assert batch.offsets is not None
         matrix, own = compact(self.features.design(batch))
-        codes = codes_in_column(batch, self.label, "step").astype(np.int32)
+        codes: Numbers = codes_in_column(batch, self.label, "step").astype(np.int32)
         examples: FeatureSequences = Sequences(matrix, batch.offsets)
         weights = np.ones(len(examples)) if batch.weights is None else _weights(batch.weights, examples.offsets)
         if weights.all():

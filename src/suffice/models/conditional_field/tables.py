@@ -33,7 +33,7 @@ def reads_table(X: object, columns: Mapping[str, Any], needed: Sequence[str]) ->
 
 def codes_in_column(batch: Batch, label: Hashable, unit: str) -> NDArray[Any]:
     """The codes of a column of labels (rows,), of which none may be missing; unit: what has a label, in words."""
-    codes = batch.codes[batch.discrete.index(label)]
+    codes: NDArray[Any] = batch.codes[batch.discrete.index(label)]
     missing = codes == batch.domain[label].card
     if missing.any():
         row = batch.number(int(np.argmax(missing)))

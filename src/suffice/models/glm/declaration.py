@@ -41,7 +41,6 @@ from suffice.models.glm.fit_options import FitOptions, check_fitted, check_optio
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowOptions, WeightedRowOptions
 from suffice.models.glm.matched import MatchedRows
-from suffice.models.glm.pieces import parts_of, stream_of
 from suffice.models.glm.profile import profile_intervals
 from suffice.models.glm.registry import declared
 from suffice.models.glm.results import (
@@ -417,30 +416,18 @@ class GLM(ResponseEstimator):
             exposure: as in `fit`.
             interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
         """
-        fitted, df, unknown = self.fitted_, self._df(), self._options["unknown"]
-        more = {"offset": offset, "exposure": exposure}
-        source = stream_of(X)
-        if source is not None and source.unordered:
-            frame: NDArray[Any] = rowwise.distributed(source, fitted, more, unknown, kind, interval, df)
-            return frame  # Of Dask or Spark: what is asked of a frame comes back as one.
-        answers = [
-            rowwise.predict(fitted, *rowwise.new_rows(fitted, part, unknown), kind, interval, df)
-            for part in parts_of(X, fitted, more)
-        ]
-        return np.asarray(answers[0] if len(answers) == 1 else np.concatenate(answers))
+        given, unknown = Inputs(X, {"offset": offset, "exposure": exposure}), self._options["unknown"]
+        answer: NDArray[Any] = rowwise.predicted(self.fitted_, given, unknown, kind, interval, self._df())
+        return answer
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Probabilities of the classes (n, classes), in the order of `classes_`."""
         fitted = self.fitted_
         if fitted.classes is None and not fitted.family_object.labels:
             raise OptionError(f"The {fitted.family} family has no classes. Use predict, or a family of labels.")
-        source = stream_of(X)
-        if source is not None and source.unordered:
-            unknown = self._options["unknown"]
-            frame: Floats = rowwise.distributed(source, fitted, {"offset": offset}, unknown, labels=True)
-            return frame
-        shares = np.asarray(self.predict(X, offset=offset))
-        return shares if shares.ndim == 2 else np.column_stack((1.0 - shares, shares))
+        given = Inputs(X, {"offset": offset})
+        shares: Floats = rowwise.predicted(fitted, given, self._options["unknown"], labels=True)
+        return shares
 
     predict_proba = Offered(predict_proba, without_classes)  # type: ignore[assignment]
 

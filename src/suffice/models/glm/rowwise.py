@@ -170,10 +170,9 @@ class PredictTask:
         return {name: values[:, number] for number, name in enumerate(self.names)}
 
 
-def distributed(
-    source: Source,
+def predicted(
     fitted: GLMFitted,
-    more: Mapping[str, Any],
+    given: Inputs,
     unknown: str,
     kind: str = "response",
     interval: float | None = None,
@@ -181,10 +180,33 @@ def distributed(
     *,
     labels: bool = False,
 ) -> Any:
-    """Predictions for rows that stay where they are, as columns of a frame of the same library.
+    """Predictions for rows wherever they are: an array or, of a frame of Dask or Spark, a frame of the same library.
 
     labels: a column for each label of the response, whatever their number.
     """
+    source = stream_of(given.data)
+    if source is not None and source.unordered:
+        return _distributed(source, fitted, given.more, unknown, kind, interval, df, labels=labels)
+    answers = [
+        predict(fitted, *new_rows(fitted, part, unknown), kind, interval, df)
+        for part in parts_of(given.data, fitted, given.more)
+    ]
+    values = np.asarray(answers[0] if len(answers) == 1 else np.concatenate(answers))
+    return np.column_stack((1.0 - values, values)) if labels and values.ndim == 1 else values
+
+
+def _distributed(
+    source: Source,
+    fitted: GLMFitted,
+    more: Mapping[str, Any],
+    unknown: str,
+    kind: str,
+    interval: float | None,
+    df: float | None,
+    *,
+    labels: bool,
+) -> Any:
+    """The same for rows that stay where they are."""
     if interval is not None:
         names: tuple[str, ...] = ("prediction", "lower", "upper")
     elif kind == "class" or not (labels or fitted.beta.shape[1] > 1 or len(fitted.thresholds)):

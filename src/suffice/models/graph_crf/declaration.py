@@ -23,6 +23,12 @@ from suffice.models.graph_crf.task import GraphCRFTask, check_options
 from suffice.options import Idle, RunOptions, own_options
 
 
+def _may_draw(given: Mapping[str, Any]) -> bool:
+    """Whether expectations are drawn, at least those of graphs that are too wide."""
+    asked = given["expectations"]
+    return asked in ("sampled", "gibbs") or (asked == "auto" and given["inference"] in ("auto", "gibbs"))
+
+
 class GraphCRF(ConditionalField):
     """A conditional random field on graphs: ``p(y | x) ~ exp(sum over cliques c of w . phi(x_c, y_c))``.
 
@@ -61,7 +67,7 @@ class GraphCRF(ConditionalField):
         shuffle: whether the order of the examples is drawn anew for each pass.
         expectations: of a stochastic gradient: "exact" (by `inference`), "gibbs", "sampled" (independent draws), or
             "auto": Gibbs sampling where a graph is too wide, else exact.
-        n_samples: draws of the labels of an example for sampled expectations.
+        n_samples: draws of the labels of an example for sampled expectations, or chains of Gibbs sampling.
         n_sweeps: sweeps of Gibbs sampling in each update; chains begin at the labels given (adaptive ascent: at random
             labels) and go on from update to update.
         patience: iterations without a rise on a validation set after which the fit ends.
@@ -83,10 +89,10 @@ class GraphCRF(ConditionalField):
 
     _idle = (
         *idle_unless(lambda given: given["solver"] in STOCHASTIC or given["inference"] == "gibbs"),
-        Idle("n_samples", lambda given: given["expectations"] != "sampled", "expectations= are not sampled"),
+        Idle("n_samples", lambda given: not _may_draw(given), "expectations= are exact"),
         Idle(
             "n_sweeps",
-            lambda given: given["expectations"] in ("exact", "sampled"),
+            lambda given: given["expectations"] == "sampled" or not _may_draw(given),
             "expectations= are not those of Gibbs sampling",
         ),
         Idle(

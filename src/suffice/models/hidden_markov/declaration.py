@@ -16,9 +16,6 @@ from suffice.checks import choice, weights_of, whole_number
 from suffice.choices import CovarianceShape, Estimate, PathMethod, Squarem, Topology, choices
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
-from suffice.families.bernoulli import Bernoulli
-from suffice.families.categorical import Categorical
-from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator, delegated, delegated_property
@@ -32,31 +29,18 @@ from suffice.models.hidden_markov.input import (
     open_observations,
     open_paths,
     split_form,
-    state_names,
 )
 from suffice.models.hidden_markov.matched import LearnedFrom
+from suffice.models.hidden_markov.options import IDLE, check_options
 from suffice.models.hidden_markov.parameters import Statistics
-from suffice.models.hidden_markov.priors import split_prior
 from suffice.models.hidden_markov.standard_errors import standard_errors
-from suffice.models.hidden_markov.structure import read_fixed, read_tied
 from suffice.models.hidden_markov.tables import PROBABILITIES
 from suffice.models.hidden_markov.task import HiddenMarkovTask
-from suffice.options import Idle, RunOptions, own_options
+from suffice.options import RunOptions, own_options
 from suffice.sources.sequences import FormOptions, SequenceForm
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-
-
-def _parts(emission: Any) -> list[Any]:
-    """The distributions that an emission is made of."""
-    from suffice.models.mixture import Mixture
-
-    if isinstance(emission, Mapping):
-        return [part for one in emission.values() for part in _parts(one)]
-    if isinstance(emission, list | tuple):
-        return [part for one in emission for part in _parts(one)]
-    return _parts(emission.get_params(deep=False)["components"]) if isinstance(emission, Mixture) else [emission]
 
 
 class HiddenMarkovModel(Estimator):
@@ -74,7 +58,8 @@ class HiddenMarkovModel(Estimator):
             `MultivariateNormal`, `Poisson` or any other exponential family of one column, `Dirichlet` for proportions;
             `Mixture` of one; or a list (or dict by column) of distributions for columns that are independent given the
             state. One distribution of one column serves several columns alike.
-        covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states.
+        covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states; "tied" is
+            for the variance of `Normal` too.
         prior: a number of pseudo-counts for first states, transitions and symbols, or a dict with some of "initial",
             "transitions" and "emissions": numbers, arrays, `Dirichlet`, or the conjugate prior of the distribution. A
             number says nothing about densities such as `Normal`; the report notes that they have no prior.
@@ -108,23 +93,7 @@ class HiddenMarkovModel(Estimator):
 
     _without_summary = "it learns from sequences. Counts of known states add up by partial_fit(sequences, states)"
 
-    _idle = (
-        Idle(
-            "covariance",
-            lambda given: not any(isinstance(one, str | MultivariateNormal) for one in _parts(given["emission"])),
-            "it is one of MultivariateNormal, and no state emits one",
-        ),
-        Idle(
-            "estimate",
-            lambda given: given["prior"] is None and not any(getattr(p, "prior", p) for p in _parts(given["emission"])),
-            "without a prior the estimate is that of maximum likelihood",
-        ),
-        Idle(
-            "variance_floor",
-            lambda given: all(isinstance(one, Categorical | Bernoulli) for one in _parts(given["emission"])),
-            "symbols have no variance",
-        ),
-    )
+    _idle = IDLE
 
     def __init__(
         self,
@@ -152,16 +121,7 @@ class HiddenMarkovModel(Estimator):
     ) -> None:
         """See the class."""
         super().__init__(**own_options(locals()))
-        options = self._options
-        names = state_names(states)
-        split_prior(prior)
-        read_tied(tied, names)
-        if read_fixed(fixed) - {name for name in ("initial", "transitions", "emissions") if options[name] is not None}:
-            raise OptionError(
-                f"fixed is {fixed!r}; what is fixed needs start values, by initial=, transitions= or emissions=."
-            )
-        choice(estimate, "estimate", (None, *choices(Estimate)))
-        whole_number(n_init, "n_init")
+        check_options(self._options)
 
     def _task(self) -> HiddenMarkovTask:
         return HiddenMarkovTask(self._options)

@@ -187,7 +187,8 @@ class ClusterSums:
 
 def nearest(points: Floats, centres: Floats) -> NDArray[np.intp]:
     """The centre (n,) next to each point."""
-    return np.argmin(np.stack([((points - centre) ** 2).sum(axis=1) for centre in centres], axis=1), axis=1)
+    away = np.stack([((points - centre) ** 2).sum(axis=1) for centre in centres], axis=1)
+    return np.asarray(np.argmin(away, axis=1))
 
 
 class Guess(Protocol):

@@ -22,11 +22,12 @@ from suffice.models.markov import builders, comparison
 from suffice.models.markov.approximate.estimates import Estimate, estimate_log_partition, estimate_score
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.fitted import MarkovFitted
+from suffice.models.markov.options import IDLE
 from suffice.models.markov.portrait import network_portrait
 from suffice.models.markov.specification import TOLERANCE, Specification
 from suffice.models.markov.structure import Term, grid_edges
 from suffice.models.markov.task import MarkovTask
-from suffice.options import Idle, RunOptions, own_options
+from suffice.options import RunOptions, own_options
 
 
 class MarkovNetwork(SummaryEstimator):
@@ -89,23 +90,7 @@ class MarkovNetwork(SummaryEstimator):
 
     fitted_: MarkovFitted
 
-    _idle = (
-        *(
-            Idle(name, lambda given: given["solver"] not in ("sml", "cd"), "it is one of solver='sml' and solver='cd'")
-            for name in ("batch_size", "step_size")
-        ),
-        Idle("n_init", lambda given: not given["hidden"], "EM begins at random where variables are hidden: none is"),
-        *(
-            Idle(
-                name,
-                lambda given: given["missing"] == "raise" and not given["hidden"],
-                "it is one of EM, which neither hidden variables nor, with missing='raise', missing values call for",
-            )
-            for name in ("acceleration", "m_steps")
-        ),
-        Idle("check_existence", lambda given: given["prior"] is not None, "with a prior the maximum exists"),
-        Idle("start", lambda given: given["solver"] == "closed-form", "a closed form begins nowhere"),
-    )
+    _idle = IDLE
 
     def __init__(
         self,

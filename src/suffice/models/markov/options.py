@@ -7,8 +7,10 @@ from typing import Any
 
 from suffice.checks import choice, whole_number
 from suffice.choices import Acceleration, MissingValues, OnInconsistent, choices
+from suffice.models.em.options import idle_without_em
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.learning import OWN_SOLVERS
+from suffice.options import Idle
 from suffice.solvers.registry import check_solver
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -16,6 +18,20 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "missing": choices(MissingValues),
     "acceleration": (None, *choices(Acceleration)),
 }
+
+IDLE = (
+    *(
+        Idle(name, lambda given: given["solver"] not in ("sml", "cd"), "it is one of solver='sml' and solver='cd'")
+        for name in ("batch_size", "step_size")
+    ),
+    *idle_without_em("variables", "acceleration", "m_steps"),
+    Idle("check_existence", lambda given: given["prior"] is not None, "with a prior the maximum exists"),
+    Idle(
+        "start",
+        lambda given: given["solver"] == "closed-form" and given["missing"] == "raise" and not given["hidden"],
+        "a closed form begins nowhere",
+    ),
+)
 
 
 def check_options(options: Mapping[str, Any]) -> None:

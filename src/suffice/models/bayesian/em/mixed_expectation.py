@@ -354,7 +354,8 @@ class _Filled:
         else:
             some = self.values[:, places][:, :, chosen]
             cells = [block_moments(v, w[None, chosen]) for v, w in zip(some, self.weights, strict=True)]
-            parts = tuple(np.concatenate(column) for column in zip(*cells, strict=True))
+            totals, means, products = zip(*cells, strict=True)
+            parts = np.concatenate(totals), np.concatenate(means), np.concatenate(products)
         if seen:
             return parts
         weight, mean, scatter = parts
