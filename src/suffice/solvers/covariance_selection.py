@@ -31,6 +31,8 @@ DENSE, MOST_DENSE, PRODUCTS = 250, 3_000, 1 / 12
 SPARSE = 400
 #: Regressions may cost so many times the cube of the nodes to give Newton's method a start, and hold so many numbers.
 START_COST, START_NUMBERS = 4.0, 4_000_000
+#: Variances beyond which the information, sums of products of two of them, is no number.
+MOST_VARIANCE = math.sqrt(np.finfo(np.float64).max) / 4.0
 
 
 @dataclass(frozen=True)
@@ -332,6 +334,11 @@ class EntryObjective:
 
         return product
 
+    def length_of(self, W: Floats, vector: Floats) -> float:
+        """The length of a direction D of K (m,) where K^-1 is W (p, p), as log det measures it: sqrt(tr(W D W D))."""
+        moved = self.matrix(vector) @ W
+        return math.sqrt(max(float(np.einsum("ij,ji->", moved, moved)), 0.0))
+
     def _sparse(self, x: Floats) -> Any:
         """K as a sparse array."""
         from scipy.sparse import coo_array
@@ -363,16 +370,16 @@ def by_newton(
     """Newton's method on the diagonal and the edges of K, from K or else from what regressions on S make of it.
 
     Few equations are solved by a factor, many by conjugate gradients as exactly as the distance is small, until these
-    cost more than a factor. ``-log det`` is self-concordant: of a direction d with the decrement ``r = sqrt(2 d' I d)``
+    cost more than a factor. ``-log det`` is self-concordant: of a direction D of the length ``r = sqrt(tr(W D W D))``
     the step ``1 / (1 + r)`` stays positive definite and climbs (Nesterov and Nemirovskii 1994), so where a whole step
-    does not, that one does. The gap is the largest slope of an entry in units of its own information. The parameters of
-    the outcome are K (p, p), flat.
+    does not, that one does. A ridge is quadratic and shortens no step. The gap is the largest slope of an entry in
+    units of its own information. The parameters of the outcome are K (p, p), flat.
     """
     function = EntryObjective(S, pairs, ridge)
 
     def state(x: Floats, factored: bool) -> State | None:
         value, slope, W = function.whole(x)
-        if W is None:
+        if W is None or not W.max() < MOST_VARIANCE:
             return None
         own = function.scale_of(W[function.entries])
         gap = float(np.max(np.abs(slope) * np.sqrt(own)))
@@ -385,14 +392,16 @@ def by_newton(
         if gap > control.tolerance and not factored:
             direction, taken = solve_truncated(function.products_of(W), slope, own, min(0.1, 0.3 * math.sqrt(gap)))
             factored = len(x) <= MOST_DENSE and taken > PRODUCTS * len(x)
-        kept = {"direction": direction, "slope": float(slope @ direction), "factored": factored}
+        rise = float(slope @ direction)
+        kept = {"direction": direction, "slope": rise, "factored": factored}
+        kept["length"] = math.sqrt(2.0 * max(rise, 0.0)) if ridge is None else function.length_of(W, direction)
         return State(x, value, gap, memory=kept)
 
     def step(before: State) -> State:
         slope = max(float(before.memory["slope"]), 0.0)
         # Where rounding hides the rise, the slopes tell whether the step was one.
         blind = slope <= ROUNDING * len(S) * max(1.0, abs(before.objective))
-        sizes = [1.0, *(2.0**-k / (1.0 + math.sqrt(2.0 * slope)) for k in range(HALVINGS))]
+        sizes = [1.0, *(2.0**-k / (1.0 + float(before.memory["length"])) for k in range(HALVINGS))]
         for size in sizes[:1] if blind else sizes:
             moved = state(before.parameters + size * before.memory["direction"], bool(before.memory["factored"]))
             if moved is None:

@@ -704,3 +704,15 @@ def test_auto_takes_newton_for_small_graphs_and_compiled_regressions_for_large_o
         sf.GaussianGraph(pairs, nodes=range(30)).fit(covariance=S, n=150).report_.method.startswith("Newton (the cycle")
     )
     assert [regressions_pay(nodes, 3 * nodes) for nodes in (50, 200, 2_000)] == [False, False, True]
+
+
+@pytest.mark.parametrize("precision", [1e10, 1e50, 1e150, 1e300])
+def test_a_strong_ridge_has_its_maximum(precision: float) -> None:
+    """Of one edge without rows that speak for it: n / (2 K_ii) = K_ii ridge + n S_ii / 2 on the diagonal, 0 beside."""
+    x, y = np.array([1.0, 1.0, -1.0, -1.0]), np.array([2.0, -2.0, 2.0, -2.0])
+    graph = sf.GaussianGraph([("x", "y")], prior=sf.Normal(variance=1.0 / precision)).fit({"x": x, "y": y})
+    assert graph.report_.converged
+    S, n = np.array([1.0, 4.0]), 4.0
+    # The positive root of ridge k^2 + n S k / 2 - n / 2 = 0, without cancellation.
+    expected = n / (n * S / 2.0 + np.sqrt((n * S / 2.0) ** 2 + 2.0 * n * precision))
+    np.testing.assert_allclose(np.diag(graph.precision_), expected, rtol=1e-8)
