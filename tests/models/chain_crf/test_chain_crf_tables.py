@@ -227,6 +227,30 @@ def test_weights_and_validation_of_tables() -> None:
     assert stopped.report_.iterations == listed.report_.iterations
 
 
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"prior": sf.Normal(variance=10.0), "conditioned_transitions": ["size"]},
+        {"constraints": [("D", None)], "labels": list("ABCD")},
+    ],
+    ids=["no prior", "conditioned", "constraints"],
+)
+def test_a_shard_whose_sequences_are_all_left_out_adds_nothing(options: dict[str, Any]) -> None:
+    """The first half of a table has the weight 0: shards of it hold no step at all, and no last one."""
+    X, y, frame = tagged()
+    weights = np.repeat([0.0, 1.0], len(X) // 2)
+    by_row = frame.assign(weight=np.repeat(weights, [len(labels) for labels in y]))
+    options = {**options, "all_possible_states": True, "max_iter": 3}
+    reference = sf.ChainCRF(**options).fit(X[len(X) // 2 :], y[len(X) // 2 :])
+    model = sf.ChainCRF(**options, memory_limit="20KB").fit(
+        by_row, "label", sample_weight="weight", group="sentence", order="step"
+    )
+    assert model.report_.n_params == reference.report_.n_params
+    assert model.report_.log_likelihood == pytest.approx(reference.report_.log_likelihood, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

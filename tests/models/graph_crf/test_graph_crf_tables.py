@@ -56,6 +56,19 @@ def test_tables_give_the_weights_of_lists(options: dict[str, Any], tmp_path: Pat
     assert found.tolist() == best[shuffled.index].tolist()
 
 
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+@pytest.mark.parametrize("options", [{}, {"prior": sf.Normal(variance=3.0)}, {"inference": "pseudo-likelihood"}])
+def test_a_shard_whose_graphs_are_all_left_out_adds_nothing(options: dict[str, Any]) -> None:
+    """The first half of a table has the weight 0: shards of it hold no node at all."""
+    X, y, frame = labelled(20)
+    frame["weight"] = np.where(frame["graph"] < 10, 0.0, 1.0)
+    reference = sf.GraphCRF(**options, max_iter=3).fit(X[10:], y[10:])
+    model = sf.GraphCRF(**options, max_iter=3, memory_limit="3KB").fit(frame, "label", sample_weight="weight", **LAYOUT)
+    np.testing.assert_allclose(model.weights_, reference.weights_, rtol=0, atol=1e-10)
+    assert model.report_.n_params == reference.report_.n_params
+    assert model.report_.log_likelihood == pytest.approx(reference.report_.log_likelihood, rel=1e-12)
+
+
 def test_the_question_whether_a_maximum_exists_is_that_of_lists() -> None:
     """Labels that a feature separates have none, in shards as in a list."""
     X, _, frame = labelled(12)

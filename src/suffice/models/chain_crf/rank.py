@@ -78,7 +78,7 @@ class StepColumns:
         first[offsets[:-1]] = last[offsets[1:] - 1] = 1.0
         own = whole[:, layout.conditioned]
         into = sparse.csr_array(sparse.diags_array(1.0 - first) @ own)
-        onward = sparse.vstack([into[1:], sparse.csr_array((1, own.shape[1]))])
+        onward = sparse.vstack([into, sparse.csr_array((1, own.shape[1]))], format="csr")[1:]
         ends = [first, last] if layout.boundaries else [0.0 * first, 0.0 * last]
         sides = sparse.csr_array(np.stack([*ends, 1.0 - first, 1.0 - last], axis=1))
         ones = sparse.csr_array((1.0 - first)[:, None])
@@ -141,11 +141,11 @@ class PathDraws:
         under = shard.under(self.layout, 1)
         block, rng = under.block, np.random.default_rng([self.seed, shard.seed])
         chains = [part for part, _ in block.steps.chains(block.parts(np.zeros(block.layout.length)))]
-        rows = []
+        rows, none = [], np.zeros(0, np.int64)  # A shard may hold no sequence at all.
         for _ in range(self.count):
             block = block.weighing(rng.standard_normal(len(shard.examples)))
-            one, other = (np.concatenate([c.sample(random_state=rng)[0] for c in chains]) for _ in range(2))
-            rows.append(block.observed(one) - block.observed(other))
+            one, other = ([none, *(c.sample(random_state=rng)[0] for c in chains)] for _ in range(2))
+            rows.append(block.observed(np.concatenate(one)) - block.observed(np.concatenate(other)))
         return under.answer(np.stack(rows, axis=1))
 
 

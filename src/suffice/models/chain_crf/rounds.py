@@ -139,7 +139,7 @@ def separated(shard: ChainShard, given: PlacedWeights) -> LabelSeparation:
 
 def _extremes(block: SequenceBlock, codes: Ints, x: Floats) -> tuple[Floats, Floats]:
     """Scores of the paths given, and the highest scores of any paths, of each sequence (n,)."""
-    own, top = [], []
+    own, top = [np.zeros(0)], [np.zeros(0)]  # A shard may hold no sequence at all.
     for chains, steps in block.steps.chains(block.parts(x)):
         own.append(chains.log_weights(codes[slice(*steps)]))
         top.append(chains.best_paths()[1][:, 0])
@@ -162,9 +162,10 @@ def feature_reach(shard: ChainShard, width: int) -> LargestOfShards:
 
     matrix, lengths = shard.examples.values, shard.examples.lengths
     owner = np.repeat(np.arange(len(lengths)), lengths)[matrix.row_of_entry]
-    sums = sparse.coo_array((np.abs(matrix.filled), (owner, matrix.indices)), shape=(len(lengths), matrix.columns))
+    shape = (len(lengths) + 1, matrix.columns)  # The largest sum of no sequence is 0.
+    sums = sparse.coo_array((np.abs(matrix.filled), (owner, matrix.indices)), shape=shape)
     reach = np.asarray(sums.tocsr().max(axis=0).todense(), np.float64).ravel()
-    return LargestOfShards(np.append(PartOfVector(width, reach, shard.own).whole(), float(lengths.max())))
+    return LargestOfShards(np.append(PartOfVector(width, reach, shard.own).whole(), float(lengths.max(initial=0))))
 
 
 def digest(shard: ChainShard, _: object) -> tuple[str, ...]:

@@ -270,7 +270,7 @@ def check_lengths(structure: ChainStructure, offsets: Ints) -> None:
     if allowed.all() and ends.all():
         return
     lengths = np.diff(offsets)
-    possible = np.zeros(int(lengths.max()) + 1, np.bool_)
+    possible = np.zeros(int(lengths.max(initial=0)) + 1, np.bool_)
     reached, met = ends[0], dict[bytes, int]()
     for length in range(1, len(possible)):
         if reached.tobytes() in met:  # From here on all lengths repeat those before.

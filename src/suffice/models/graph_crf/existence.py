@@ -66,5 +66,5 @@ class SeparableGraphs(SeparableLabels):
             sums = np.zeros((len(self.graphs), template.features))
             np.add.at(sums, part.owner, np.abs(part.features))
             least, most = template.bounds
-            bounds.append(np.outer(most - least, sums.max(axis=0)).ravel())
+            bounds.append(np.outer(most - least, sums.max(axis=0, initial=0.0)).ravel())
         return np.concatenate(bounds)

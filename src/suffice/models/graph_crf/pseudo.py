@@ -61,7 +61,8 @@ class PseudoLikelihood:
             np.add.at(neighbours, nodes, structure.templates[number].size - 1.0)
         np.maximum.at(most, owner, neighbours)
         weight = self.share / (1.0 + most[owner])
-        means = csr_array((shares.ravel(), np.arange(count * size), size * np.arange(count + 1)))
+        entries = (shares.ravel(), np.arange(count * size), size * np.arange(count + 1))
+        means = csr_array(entries, shape=(count, count * size))
         variances = [((weight[:, None] * shares * (1.0 - shares)).T @ graphs.parts[0].features ** 2).ravel()]
         for number, template in list(enumerate(structure.templates))[1:]:
             visits = [(nodes, cells) for other, nodes, cells in self.visits if other == number]
