@@ -64,7 +64,8 @@ PRINTED = [[1.167, 0.268, 0.0, -0.008], [0.268, 1.137, 0.373, 0.0], [0.0, 0.373,
 @pytest.mark.parametrize("solver", ["auto", *SOLVERS])
 def test_the_printed_four_cycle_of_a_lecture_is_reproduced(solver: Any) -> None:
     start = np.eye(4) - 0.25 * (np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), -1, axis=1))
-    fit = sf.GaussianGraph(CYCLE, solver=solver, start=start).fit(covariance=EMPIRICAL, n=100)
+    given = None if solver == "regression" else start  # Regressions begin nowhere.
+    fit = sf.GaussianGraph(CYCLE, solver=solver, start=given).fit(covariance=EMPIRICAL, n=100)
     np.testing.assert_allclose(fit.precision_, PRINTED, atol=1.1e-3)  # The print is truncated to three digits.
     assert fit.precision_[0, 2] == 0.0
     assert fit.precision_[1, 3] == 0.0
