@@ -58,13 +58,14 @@ class Answer:
 def by_network(problem: Regression) -> Answer:
     """A linear-Gaussian node; without an intercept, a Gaussian GLM node of a network."""
     rows = {**problem.columns, "y": problem.y}
+    real: Any = dict.fromkeys(rows, "real")
     # Networks divide by the number of rows, NIST by the degrees of freedom.
     factor = math.sqrt(len(problem.y) / (len(problem.y) - len(problem.estimates)))
     if not problem.intercept:
         nodes = {"y": sf.GLM("gaussian", fit_intercept=False)}
-        node = sf.BayesianNetwork({"y": list(problem.columns)}, nodes=nodes).fit(rows).node("y")
+        node = sf.BayesianNetwork({"y": list(problem.columns)}, nodes=nodes, states=real).fit(rows).node("y")
         return Answer(node.parameters(), np.array(node.standard_errors_), factor * math.sqrt(node.dispersion))
-    node = sf.BayesianNetwork({"y": list(problem.columns)}).fit(rows).node("y")
+    node = sf.BayesianNetwork({"y": list(problem.columns)}, states=real).fit(rows).node("y")
     return Answer(node.weights_, factor * node.standard_errors_, factor * math.sqrt(node.variance_))
 
 
@@ -193,7 +194,7 @@ def _sample_by_normal(y: Floats) -> tuple[float, float]:
 
 
 def _sample_by_network(y: Floats) -> tuple[float, float]:
-    node = sf.BayesianNetwork({"y": []}).fit({"y": y}).node("y")
+    node = sf.BayesianNetwork({"y": []}, states={"y": "real"}).fit({"y": y}).node("y")
     return float(node.weights_[0]), math.sqrt(node.variance_ * len(y) / (len(y) - 1))
 
 

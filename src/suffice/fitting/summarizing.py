@@ -90,7 +90,7 @@ def _summary(
 ) -> Summary:
     """One pass."""
     from suffice.sources import open_source
-    from suffice.statistics import Statistic, Summary
+    from suffice.statistics import Moments, MomentsBy, Statistic, Summary, Sums
 
     if isinstance(data, Summary):
         raise DataError("The data are a Summary already. Fit it, or add it to others.")
@@ -125,7 +125,10 @@ def _summary(
             f"Cannot summarise for {questions!r}; expected a model, or Counts, Moments, Sums or Patterns."
         )
     names = dict.fromkeys(name for question in asked for name in question.columns)
-    declared = states or {}
+    # Whoever asks for moments or sums has said that the columns hold numbers.
+    sums = [question for question in asked if isinstance(question, Moments | MomentsBy | Sums)]
+    real = {name for question in sums for name in question.variables}
+    declared = {**dict.fromkeys(real, "real"), **(states or {})}
     required = {name: declare(name, declared[name]) if name in declared else None for name in names}
     source = open_source(data, columns=beside["columns"], sample_weight=beside.get("sample_weight"))
     return _said(answered(source, required, lambda domain: asked))
