@@ -7,6 +7,7 @@ Every ```python block of a file runs in order. The expected output is an ```outp
 import contextlib
 import io
 import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -41,15 +42,19 @@ def examples_of(text: str) -> list[Example]:
 
 
 def run_examples(examples: list[Example], name: str, after: Callable[[Example], None] | None = None) -> None:
-    """Run the examples in one namespace and compare what they print; `after` is called after each of them."""
+    """Run the examples in one namespace and a folder of their own, and compare what they print.
+
+    `after` is called after each of them. Files that they write are gone at the end, whoever runs them.
+    """
     namespace: dict[str, object] = {"__name__": "example"}
-    for example in examples:
-        printed = io.StringIO()
-        # Empty lines in front, so that a traceback gives the line of the document.
-        code = compile("\n" * (example.line - 1) + example.code, name, "exec")
-        with contextlib.redirect_stdout(printed):
-            exec(code, namespace)
-        if example.output is not None:
-            assert printed.getvalue() == example.output, f"{name}, line {example.line}: another output"
-        if after is not None:
-            after(example)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for example in examples:
+            printed = io.StringIO()
+            # Empty lines in front, so that a traceback gives the line of the document.
+            code = compile("\n" * (example.line - 1) + example.code, name, "exec")
+            with contextlib.redirect_stdout(printed):
+                exec(code, namespace)
+            if example.output is not None:
+                assert printed.getvalue() == example.output, f"{name}, line {example.line}: another output"
+            if after is not None:
+                after(example)

@@ -25,8 +25,7 @@ def closed_figures() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_document(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_document(path: Path) -> None:
     try:
         run_examples(examples_of(path.read_text(encoding="utf-8")), str(path))
     except ModuleNotFoundError as error:
@@ -79,6 +78,14 @@ def test_a_second_output_and_an_output_without_code_are_refused() -> None:
         examples_of(DOCUMENT + "```output\n4\n```\n")
     with pytest.raises(AssertionError, match="before any code"):
         examples_of("```output\n4\n```\n")
+
+
+def test_files_of_examples_stay_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = "from pathlib import Path\nPath('rows.csv').write_text('x')\nprint(Path('rows.csv').exists())"
+    run_examples(examples_of(f"```python\n{code}\n```\n\n```output\nTrue\n```\n"), "document")
+    assert Path.cwd() == tmp_path
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_output_is_found() -> None:

@@ -73,6 +73,23 @@ def test_entries_of_the_changelog_are_one_line_each(release: Any) -> None:
     assert [line for line in body if not titles.fullmatch(line)] == []
 
 
+def test_entries_of_the_changelog_say_different_things() -> None:
+    entries = [line for line in text("CHANGELOG.md").splitlines() if line.startswith("- ")]
+    words = [set(re.findall(r"\w+", entry.lower())) for entry in entries]
+    doubled = [
+        (entries[i], entries[k])
+        for i, one in enumerate(words)
+        for k, other in enumerate(words[:i])
+        if 2 * len(one & other) > len(one | other)
+    ]
+    assert doubled == []
+
+
+def test_no_rows_lie_at_the_root() -> None:
+    data = {".arrow", ".csv", ".db", ".duckdb", ".json", ".npy", ".npz", ".parquet", ".suffice", ".tsv"}
+    assert [path.name for path in ROOT.iterdir() if path.suffix in data] == []
+
+
 # The checks of the release script -------------------------------------------------------------------------------------
 
 ABOUT = "suffice-1.2.0.dist-info"

@@ -5,10 +5,8 @@ something else than the page says, fails the build.
 """
 
 import base64
-import contextlib
 import io
 import os
-import tempfile
 from html import escape
 from typing import Any
 
@@ -42,8 +40,7 @@ def run_page(app: Sphinx, docname: str, source: list[str]) -> None:
         drawn.extend((example.end, draw(pyplot.figure(number))) for number in pyplot.get_fignums())
         pyplot.close("all")
 
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        run_examples(examples_of(source[0]), docname, collect)
+    run_examples(examples_of(source[0]), docname, collect)
     for end, block in reversed(drawn):
         source[0] = source[0][:end] + block + source[0][end:]
 
