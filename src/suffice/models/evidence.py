@@ -113,7 +113,8 @@ def _likelihoods(variable: Variable, value: Any) -> Floats:
     if not fine or not weights.any():
         raise OptionError(
             f"The likelihoods of {variable.name!r} are {value!r}; expected {variable.card} numbers of at least 0 and "
-            f"at most {MOST_LIKELIHOOD:g}, not all 0. Only their ratios tell the states apart."
+            f"at most {MOST_LIKELIHOOD:g}, not all 0. Only their ratios tell the states apart. "
+            "Many rows of evidence are a frame, or an array with columns=."
         )
     return weights
 

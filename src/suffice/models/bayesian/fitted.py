@@ -138,10 +138,48 @@ class NetworkFitted:
         with _offering_samples():
             return self.inference.query(variables, given)
 
-    def marginals(self, given: Mapping[Any, Any] | None = None) -> dict[Hashable, Any]:
-        """P(variable | given) of every variable, from one calibration."""
+    def marginals(self, given: Any = None, *, columns: Any = None, threads: int | None = None) -> dict[Hashable, Any]:
+        """P(variable | given) of every variable, from one calibration; or of every row of evidence, from one call.
+
+        Args:
+            given: a dict of states and values by node is one question; a frame, a file or an array is many of them, one
+                a row, whose missing values are no evidence.
+            columns: for an array, the names of its columns.
+            threads: for rows; None is one for each core. It changes no digit.
+
+        Returns:
+            For one question a `Table` of each discrete node (of a real one its distribution), for rows an array
+            (n, card) of each node, states in the order of `states(node)`.
+        """
+        if given is not None and not isinstance(given, Mapping):
+            return self._marginals_of_rows(given, columns, threads)
+        if columns is not None or threads is not None:
+            raise OptionError(
+                "columns= and threads= are for many rows of evidence, and given is one question: a dict of states by "
+                "node. Give a frame, or an array with columns=."
+            )
         with _offering_samples():
             return dict(self.inference.marginals(given))
+
+    def _marginals_of_rows(self, rows: Any, columns: Any, threads: int | None) -> dict[Hashable, Floats]:
+        from suffice.models.bayesian.queries.tables import coded_columns
+
+        infer = self.inference
+        real = [variable.name for variable in infer.domain.variables if variable.kind != "discrete"]
+        if real:
+            raise OptionError(
+                f"{listing(real)} is real and has no table of probabilities. Call query_rows for the discrete nodes, "
+                "and predict for the mean of a real one."
+            )
+        with _offering_samples():
+            parts = [
+                infer.marginals_of_rows(codes, n, threads=threads)
+                for codes, n in coded_columns(rows, infer.domain, columns)
+            ]
+        if not parts:
+            return {name: np.empty((0, *infer.domain.shape([name]))) for name in infer.domain.names}
+        check_possible(np.concatenate([possible for _, possible in parts]))
+        return {name: np.concatenate([found[name] for found, _ in parts]) for name in infer.domain.names}
 
     def map_query(
         self, given: Mapping[Any, Any] | None = None, *, variables: Names | None = None

@@ -245,6 +245,16 @@ class ReducedInference:
             columns[name] = np.full(len(distribution), value, dtype=np.float64 if self._real(name) else np.int32)
         return float(distribution @ node.mean(columns, len(distribution)))
 
+    def marginals_of_rows(
+        self, columns: Columns, n: int, *, threads: int | None = None
+    ) -> tuple[dict[Hashable, Floats], Flags]:
+        """P(node | row) of every node and row (n, card), where all have states; and which rows are possible (n,)."""
+        possible, found = np.ones(n, dtype=bool), {}
+        for name in self.domain.names:
+            found[name], shown = self.distributions_of_rows(columns, n, [name], threads=threads)
+            possible &= shown
+        return found, possible
+
     def distributions_of_rows(
         self, columns: Columns, n: int, names: Sequence[Hashable], *, threads: int | None = None
     ) -> RowDistributions:

@@ -131,10 +131,10 @@ class TableInference:
         try:
             values = part._posterior(hard, soft, given, names).marginal(names)
         except SizeError as error:
-            distribution = part._evidence_first(hard, soft, tuple(names), error)[1]
-            if distribution is None:
+            log_probability, calibrated = part._evidence_first(hard, soft, error)
+            if log_probability == -np.inf:
                 raise _impossible(given) from None
-            values = distribution
+            values = part._spread(calibrated, hard, names)
         return Table(self.domain.select(names), values)
 
     def query_by(self, planner: Planner, variables: Any, given: Mapping[Any, Any] | None) -> Table:
@@ -151,12 +151,12 @@ class TableInference:
         return Table(self.domain.select(names), posterior.marginal(names))
 
     def _evidence_first(
-        self, hard: dict[Hashable, int], soft: dict[Hashable, Floats], names: tuple[Hashable, ...], error: SizeError
-    ) -> tuple[float, Floats | None]:
-        """Log-probability of the evidence and P(names | evidence), None where impossible; for networks too large."""
+        self, hard: dict[Hashable, int], soft: dict[Hashable, Floats], error: SizeError
+    ) -> tuple[float, Calibration | None]:
+        """Log-probability of the evidence and the tree of what is unknown; for networks that are too large."""
         if not hard:
             raise error
-        from suffice.models.bayesian.queries.evidence_first import EvidenceFirst, spread
+        from suffice.models.bayesian.queries.evidence_first import EvidenceFirst
 
         known = frozenset(hard)
         if self._reduced is None or self._reduced[0] != known:
@@ -164,13 +164,16 @@ class TableInference:
                 self._reduced = (known, EvidenceFirst(self.nodes, known))
             except SizeError:
                 raise error from None
-        log_probability, calibrated = self._reduced[1].condition(hard, soft)
-        if log_probability == -np.inf:
-            return log_probability, None
+        return self._reduced[1].condition(hard, soft)
+
+    def _spread(self, calibrated: Calibration | None, hard: dict[Hashable, int], names: Sequence[Hashable]) -> Floats:
+        """P(names | evidence) from the tree of what is unknown, None where nothing is."""
+        from suffice.models.bayesian.queries.evidence_first import spread
+
         unknown = [name for name in names if name not in hard]
         distribution = np.ones(()) if calibrated is None or not unknown else calibrated.marginal(unknown)
         places = {axis: hard[name] for axis, name in enumerate(names) if name in hard}
-        return log_probability, spread(distribution, self.domain.shape(names), places)
+        return spread(distribution, self.domain.shape(names), places)
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, from one calibration."""
@@ -225,7 +228,7 @@ class TableInference:
             return value
         except SizeError as error:
             # Soft evidence counts relative to no evidence, as in the tree.
-            return part._evidence_first(hard, soft, (), error)[0]
+            return part._evidence_first(hard, soft, error)[0]
 
     # -- many rows ---------------------------------------------------------------------------------------------------
 
@@ -247,7 +250,7 @@ class TableInference:
             except SizeError as error:
                 some = {name: values[rest] for name, values in columns.items()}
                 if (smaller := without_observed(self.nodes, some, len(rest))) is None:
-                    logs[rest] = self._row_by_row(rows, names, (), error)[0]
+                    logs[rest] = self._row_by_row(rows, names, [], error)[0]
                     return logs
                 others = TableInference(smaller[0])
                 logs[rest] = smaller[1] + others.log_likelihood(some, len(rest), threads=threads, calls=calls)
@@ -278,26 +281,52 @@ class TableInference:
         try:
             tree = part._tree_with(scope)
         except SizeError as error:
-            logs, distributions = self._row_by_row(rows, seen, scope, error)
-            return distributions, logs > -np.inf
+            logs, distributions = self._row_by_row(rows, seen, [scope], error)
+            return distributions[scope], logs > -np.inf
         asked = (*seen, *scope)
         scopes = list(dict.fromkeys([scope, *part.undefined.scopes(asked)]))
         answers = tree.solve_rows(rows, seen, scopes=scopes, threads=worker_count(threads))
         part.undefined.check(asked, answers.marginals.__getitem__)
         return answers.marginals[scope], answers.log_partition > -np.inf
 
+    def marginals_of_rows(
+        self, columns: Columns, n: int, *, threads: int | None = None
+    ) -> tuple[dict[Hashable, Floats], NDArray[np.bool_]]:
+        """P(node | row) of every node and row (n, card), and which rows are possible (n,); one call for all."""
+        rows, seen = _matrix(columns, n)
+        singles = [(name,) for name in self.domain.names]
+        try:
+            tree = self.tree
+        except SizeError as error:
+            logs, found = self._row_by_row(rows, seen, singles, error)
+        else:
+            scopes = list(dict.fromkeys([*singles, *self.undefined.scopes(self.domain.names)]))
+            answers = tree.solve_rows(rows, seen, scopes=scopes, threads=worker_count(threads))
+            self.undefined.check(None, answers.marginals.__getitem__)
+            logs, found = answers.log_partition, dict(answers.marginals)
+        return {name: found[(name,)] for name in self.domain.names}, logs > -np.inf
+
     def _row_by_row(
-        self, rows: NDArray[np.int32], seen: Sequence[Hashable], names: tuple[Hashable, ...], error: SizeError
-    ) -> tuple[Floats, Floats]:
-        """Log-probabilities (n,) and P(names | row) (n, cards...), evidence first, one distinct row after the other."""
+        self,
+        rows: NDArray[np.int32],
+        seen: Sequence[Hashable],
+        scopes: Sequence[tuple[Hashable, ...]],
+        error: SizeError,
+    ) -> tuple[Floats, dict[tuple[Hashable, ...], Floats]]:
+        """Log-probabilities (n,) and P(scope | row) (n, cards...), evidence first, one distinct row after the other."""
         distinct, places = np.unique(rows, axis=0, return_inverse=True)
-        logs, distributions = np.zeros(len(distinct)), np.zeros((len(distinct), *self.domain.shape(names)))
+        logs = np.zeros(len(distinct))
+        found = {scope: np.zeros((len(distinct), *self.domain.shape(scope))) for scope in scopes}
+        asked = [name for scope in scopes for name in scope]
         for number, row in enumerate(distinct.tolist()):
             hard = {name: code for name, code in zip(seen, row, strict=True) if code >= 0}
-            logs[number], distribution = self._part([*hard, *names])._evidence_first(hard, {}, names, error)
-            if distribution is not None:
-                distributions[number] = distribution
-        return logs[places.ravel()], distributions[places.ravel()]
+            part = self._part([*hard, *asked])
+            logs[number], calibrated = part._evidence_first(hard, {}, error)
+            if logs[number] > -np.inf:
+                for scope, distributions in found.items():
+                    distributions[number] = part._spread(calibrated, hard, scope)
+        label = places.ravel()
+        return logs[label], {scope: distributions[label] for scope, distributions in found.items()}
 
     @cached_property
     def _wide(self) -> bool:
