@@ -376,14 +376,14 @@ class JunctionTree:
     def _evidence(self, evidence: Evidence, likelihoods: SoftEvidence) -> tuple[Likelihoods, float]:
         """Evidence by numbers of variables, and the log of all constants."""
         space = self.plan.space
-        vectors = space.likelihoods(likelihoods)
-        for node, state in space.evidence(evidence).items():
-            vector = np.zeros(space.cards[node])
-            vector[state] = vectors[node][state] if node in vectors else 1.0
-            vectors[node] = vector
-        constant = self.constant
-        known = {}
+        states, vectors = space.evidence(evidence), space.likelihoods(likelihoods)
+        known, constant = {}, self.constant
+        for node, state in states.items():
+            if node not in vectors and node in space.number:
+                known[space.number[node]] = Scaled.observed(space.cards[node], state)
         for node, vector in vectors.items():
+            if node in states:
+                vector = np.where(np.arange(len(vector)) == states[node], vector, 0.0)
             scaled = Scaled.of(vector)
             if node in space.number:
                 known[space.number[node]] = scaled

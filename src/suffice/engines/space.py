@@ -109,6 +109,9 @@ class Space:
         """Check observed states, given by their index."""
         checked = {}
         for node, state in (evidence or {}).items():
+            if node in self.cards and type(state) is int and 0 <= state < self.cards[node]:
+                checked[node] = state
+                continue
             self.scope((node,), what="The evidence")
             checked[node] = whole_number(state, f"The observed state of {node!r}", None)
             if not 0 <= checked[node] < self.cards[node]:

@@ -7,10 +7,10 @@ for that, which the floors of the tree tell, it is done again with logarithms.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,29 @@ _TOUCH = 1.5e-9
 
 Likelihoods = Mapping[int, Scaled]
 """Evidence: for some variables, how likely it is in each of their states."""
+
+
+class Views(Sequence[Floats]):
+    """Arrays that lie in one buffer, seen as arrays when they are asked for: a question needs few of them."""
+
+    def __init__(self, buffer: Floats, starts: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> None:
+        """Take the buffer, and where each array begins in it."""
+        self._buffer, self._starts, self._shapes = buffer, starts, shapes
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> Floats: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Floats]: ...
+
+    def __getitem__(self, index: int | slice) -> Floats | list[Floats]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        shape, start = self._shapes[index], self._starts[index]
+        return self._buffer[start : start + math.prod(shape)].reshape(shape)
 
 
 @record(frozen=True)
@@ -188,11 +211,7 @@ def _calibrate_compiled(potentials: Potentials, likelihoods: Likelihoods) -> Cli
     program, buffer, floor = _run(potentials, likelihoods, both=True)
     if floor < ENOUGH:
         return None
-    tables = [
-        buffer[start : start + size].reshape(shape)
-        for start, size, shape in zip(program.starts, layout.sizes, layout.shapes, strict=True)
-    ]
-    ends = np.cumsum([program.outputs, *layout.cards]).tolist()
-    singles = [buffer[start:end] for start, end in pairwise(ends)]
+    tables = Views(buffer, program.starts, layout.shapes)
+    singles = Views(buffer, program.exits_at, [(card,) for card in layout.cards])
     log_z = float(buffer[program.logs] * np.log(2.0)) + _shift(potentials, likelihoods)
     return CliqueBeliefs(layout, log_z, tables, singles)

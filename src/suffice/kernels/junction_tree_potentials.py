@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,15 @@ class Scaled:
         """Scale numbers (n,) that are finite and not negative, or given by logarithms below infinity."""
         scaled, shifts, leasts = scale_parts(values, np.array([0, len(values)]), log=log)
         return cls(scaled, float(shifts[0]), float(leasts[0]), values, log)
+
+    @classmethod
+    @lru_cache(maxsize=1024)
+    def observed(cls, card: int, state: int) -> Scaled:
+        """One at an observed state, and zeros; the same for all questions."""
+        values = np.zeros(card)
+        values[state] = 1.0
+        values.flags.writeable = False
+        return cls(values, 0.0, 1.0, values, False)
 
     @property
     def logarithms(self) -> Floats:

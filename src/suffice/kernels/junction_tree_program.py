@@ -42,8 +42,8 @@ class Program:
     `numbers`, `offsets`, `entries` (inputs, ROW) and `exits` (outputs, ROW) are what the loops read; `messages` (edges,
     numbers of a message) are those that `numbers` ends with, in the order of the edges of the layout. `length` is how
     many float64 the buffer has, the first `cells` of them for beliefs; `starts` and `origins` of the cliques, `inputs`,
-    `outputs`, `scratch`, `fresh`, room for one message, and `logs` are positions in it. `derived` is what others make
-    of it, by their names.
+    `outputs`, `exits_at` of each output, `scratch`, `fresh`, room for one message, and `logs` are positions in it.
+    `derived` is what others make of it, by their names.
     """
 
     def __init__(self, layout: TreeLayout, wiring: Wiring) -> None:
@@ -65,6 +65,7 @@ class Program:
         self.outputs = self._take(sum(map(layout.size, wiring.outputs)) * batch)
         self.entries = self._rows(wiring.inputs, self.inputs)
         self.exits = self._rows(wiring.outputs, self.outputs)
+        self.exits_at: list[int] = self.exits[:, 1].tolist()
         for column, row in enumerate(self.entries[len(wiring.inputs) - wiring.coded :]):
             row[3:5] = column, 1
         count = len(layout.cliques)

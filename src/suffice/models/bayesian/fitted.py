@@ -179,7 +179,7 @@ class NetworkFitted:
         if not parts:
             return {name: np.empty((0, *infer.domain.shape([name]))) for name in infer.domain.names}
         check_possible(np.concatenate([possible for _, possible in parts]))
-        return {name: np.concatenate([found[name] for found, _ in parts]) for name in infer.domain.names}
+        return {name: np.concatenate([marginals[name] for marginals, _ in parts]) for name in infer.domain.names}
 
     def map_query(
         self, given: Mapping[Any, Any] | None = None, *, variables: Names | None = None

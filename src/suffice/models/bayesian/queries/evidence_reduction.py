@@ -249,11 +249,11 @@ class ReducedInference:
         self, columns: Columns, n: int, *, threads: int | None = None
     ) -> tuple[dict[Hashable, Floats], Flags]:
         """P(node | row) of every node and row (n, card), where all have states; and which rows are possible (n,)."""
-        possible, found = np.ones(n, dtype=bool), {}
+        possible, marginals = np.ones(n, dtype=bool), {}
         for name in self.domain.names:
-            found[name], shown = self.distributions_of_rows(columns, n, [name], threads=threads)
+            marginals[name], shown = self.distributions_of_rows(columns, n, [name], threads=threads)
             possible &= shown
-        return found, possible
+        return marginals, possible
 
     def distributions_of_rows(
         self, columns: Columns, n: int, names: Sequence[Hashable], *, threads: int | None = None

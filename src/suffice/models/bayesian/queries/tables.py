@@ -179,7 +179,7 @@ class TableInference:
         """P(variable | given) of every variable, from one calibration."""
         hard, soft = self.evidence(given)
         marginals = self._posterior(hard, soft, given).marginals()
-        return {name: Table(self.domain.select([name]), marginals[name]) for name in self.domain.names}
+        return {name: Table.over(self.domain.select((name,)), marginals[name]) for name in self.domain.names}
 
     def _posterior(
         self,
@@ -298,13 +298,13 @@ class TableInference:
         try:
             tree = self.tree
         except SizeError as error:
-            logs, found = self._row_by_row(rows, seen, singles, error)
+            logs, marginals = self._row_by_row(rows, seen, singles, error)
         else:
             scopes = list(dict.fromkeys([*singles, *self.undefined.scopes(self.domain.names)]))
             answers = tree.solve_rows(rows, seen, scopes=scopes, threads=worker_count(threads))
             self.undefined.check(None, answers.marginals.__getitem__)
-            logs, found = answers.log_partition, dict(answers.marginals)
-        return {name: found[(name,)] for name in self.domain.names}, logs > -np.inf
+            logs, marginals = answers.log_partition, dict(answers.marginals)
+        return {name: marginals[(name,)] for name in self.domain.names}, logs > -np.inf
 
     def _row_by_row(
         self,
@@ -316,17 +316,17 @@ class TableInference:
         """Log-probabilities (n,) and P(scope | row) (n, cards...), evidence first, one distinct row after the other."""
         distinct, places = np.unique(rows, axis=0, return_inverse=True)
         logs = np.zeros(len(distinct))
-        found = {scope: np.zeros((len(distinct), *self.domain.shape(scope))) for scope in scopes}
+        marginals = {scope: np.zeros((len(distinct), *self.domain.shape(scope))) for scope in scopes}
         asked = [name for scope in scopes for name in scope]
         for number, row in enumerate(distinct.tolist()):
             hard = {name: code for name, code in zip(seen, row, strict=True) if code >= 0}
             part = self._part([*hard, *asked])
             logs[number], calibrated = part._evidence_first(hard, {}, error)
             if logs[number] > -np.inf:
-                for scope, distributions in found.items():
+                for scope, distributions in marginals.items():
                     distributions[number] = part._spread(calibrated, hard, scope)
         label = places.ravel()
-        return logs[label], {scope: distributions[label] for scope, distributions in found.items()}
+        return logs[label], {scope: distributions[label] for scope, distributions in marginals.items()}
 
     @cached_property
     def _wide(self) -> bool:
