@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import pkgutil
+import secrets
+import sys
+from collections.abc import Iterator
 from typing import Any
 
-from benchmarks import problems, table
+from benchmarks import guard, problems, table
 from benchmarks.harness import run
 
 
@@ -30,29 +33,60 @@ def sizes(problem: Any, rows: int | None) -> list[tuple[str, int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time a problem beside other libraries.")
-    parser.add_argument("names", metavar="NAME", nargs="*", help="problems to run; all of them are shown by --list")
-    parser.add_argument("--list", action="store_true", help="name the problems")
-    parser.add_argument("--rows", type=int, help="number of rows, if not that of the problem")
-    parser.add_argument("--repeats", type=int, help="timed repeats of each contender")
-    parser.add_argument(
-        "--only", metavar="WORD", action="append", default=[], help="contenders with this in their name"
-    )
-    parser.add_argument("--save", action="store_true", help="put the table into benchmarks/README.md")
-    options = parser.parse_args()
-    unknown = set(options.names) - set(names())
-    if unknown or not (options.names or options.list):
-        parser.error(f"{f'no problem {unknown.pop()!r}; ' if unknown else ''}known problems: {', '.join(names())}")
+    options = _options()
     if options.list:
         for name in names():
             for problem in cases(name):
                 print(f"{name:<16}{problem.title(problem.ROWS)}")
-    for problem in (problem for name in options.names for problem in cases(name)):
-        for name, rows in sizes(problem, options.rows):
-            outcome = run(problem, rows, options.repeats or problem.REPEATS, options.only)
-            print(table.text(outcome, problem), flush=True)
-            if options.save:
-                table.save(outcome, problem, name)
+        return
+    lost, slower = [], []
+    for problem, name, rows in _wanted(options):
+        if options.table and options.table not in name:
+            continue
+        outcome = run(problem, rows, options.repeats or problem.REPEATS, options.only, seed=options.seed)
+        print(table.text(outcome), flush=True)
+        print(flush=True)
+        lost += [f"{name}, {line}" for line in table.lost(outcome)]
+        if options.check:
+            slower += guard.slower(outcome, name, options.margin)
+        if options.save:
+            table.save(outcome, name)
+            guard.save(outcome, name)
+    print(*([f"{len(lost)} figures are lost:", *lost] if lost else ["No row is lost."]), sep="\n")
+    if options.check:
+        print(*(slower or ["No ratio is below the saved one by more than the margin."]), sep="\n")
+        sys.exit(1 if slower else 0)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time problems beside other libraries.")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="problems to run, all if none is named")
+    parser.add_argument("--list", action="store_true", help="name the problems")
+    parser.add_argument("--seed", type=int, help="what graphs and data are drawn from; another for each run if absent")
+    parser.add_argument("--rows", type=int, help="number of rows, if not that of the problem")
+    parser.add_argument("--repeats", type=int, help="timed repeats of each contender, after the first nine calls")
+    parser.add_argument("--table", metavar="WORD", help="tables with this in their name")
+    parser.add_argument(
+        "--only", metavar="WORD", action="append", default=[], help="contenders with this in their name"
+    )
+    parser.add_argument("--save", action="store_true", help="put tables and ratios into saved.md and saved.json")
+    parser.add_argument("--check", action="store_true", help="fail where a ratio to a rival is below the saved one")
+    parser.add_argument("--margin", type=float, default=guard.MARGIN, help="by how many times, for --check")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(names())
+    if unknown:
+        parser.error(f"no problem {unknown.pop()!r}; known problems: {', '.join(names())}")
+    if options.seed is None:
+        options.seed = secrets.randbelow(10**6)
+    return options
+
+
+def _wanted(options: argparse.Namespace) -> Iterator[tuple[Any, str, int]]:
+    """Problem, name of its table, rows."""
+    for module in options.names or names():
+        for problem in cases(module):
+            for name, rows in sizes(problem, options.rows):
+                yield problem, name, rows
 
 
 if __name__ == "__main__":

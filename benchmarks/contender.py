@@ -25,9 +25,12 @@ class Contender:
     """One way to solve a problem.
 
     `module` and `function` name the adaptor: called with the data and `options`, it prepares what is not to be timed
-    and returns the call that is. `requires` is the package, or the program, it needs. `environment` is set before its
-    process starts. Beyond `most_rows` it is left out. One that takes minutes runs `once`: its first run is the one that
-    counts.
+    and returns the call that is: from the object that a user has in hand to the numbers read. `requires` is the
+    package, or the program, it needs. `environment` is set before its process starts. Beyond `most_rows` it is left
+    out. One that takes minutes runs `once`: its first run is the one that counts.
+
+    Those with the same `work` do the same and are compared; a `limit` does less, such as reading the data, and is no
+    rival. One that is `tuned` fits before it is timed, to find out how, so that its first call says nothing.
     """
 
     name: str
@@ -38,6 +41,14 @@ class Contender:
     environment: Mapping[str, str] = field(default_factory=dict)
     most_rows: int | None = None
     once: bool = False
+    work: str = ""
+    limit: bool = False
+    tuned: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether this is the library itself."""
+        return self.name.startswith("suffice")
 
     @property
     def present(self) -> bool:
@@ -71,15 +82,18 @@ def cpu_seconds() -> float:
 
 
 def serve(contender: Contender, folder: Path, pipe: Connection) -> None:
-    """Live in a child process: prepare, run once to warm up, then repeat whenever asked.
+    """Live in a child process: prepare, run once, then repeat whenever asked.
 
-    Sends the timing and the answer of the first run, then a timing for each request, and at last the memory.
+    Sends the timing and the answer of the first run, with the import of the library in it, then a timing for each
+    request, and at last the memory. It ends when loops that are compiled beside it are done.
     """
     try:
         data = {path.stem: np.load(path) for path in sorted(folder.glob("*.npy"))}
-        run = getattr(importlib.import_module(contender.module), contender.function)(data, **contender.options)
+        imported, module = timed(lambda: importlib.import_module(contender.module))
+        run = getattr(module, contender.function)(data, **contender.options)
         before = forget_peak()
-        pipe.send(timed(run))
+        first, answer = timed(run)
+        pipe.send((Timing(imported.wall + first.wall, imported.cpu + first.cpu), answer))
         while pipe.recv():
             pipe.send(timed(run)[0])
         pipe.send(peak_memory() - before)

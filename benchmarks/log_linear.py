@@ -79,6 +79,11 @@ class Cliques:
         """The answer of a contender that has a log-potential for each scope."""
         return list(zip(self.scopes, self.split(np.asarray(flat)), strict=True))
 
+    def table(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """Counts of all cells, from codes (variables, rows)."""
+        cells = np.ravel_multi_index(tuple(codes.astype(np.intp)), self.cards)
+        return np.bincount(cells, minlength=math.prod(self.cards)).reshape(self.cards)
+
     def margins(self, codes: NDArray[Any]) -> Floats:
         """Shares of all cells of all scopes, one scope after another, from codes (variables, rows)."""
         tables = []
@@ -89,7 +94,7 @@ class Cliques:
         return np.concatenate(tables)
 
 
-def draw(cliques: Cliques, rows: int, *, strength: float, seed: int = 0) -> Data:
+def draw(cliques: Cliques, rows: int, *, strength: float, seed: int) -> Data:
     """Rows drawn exactly from a model with normal weights, and their margins."""
     import suffice as sf
 

@@ -19,9 +19,9 @@ TOLERANCES = tuple(10.0**-k for k in range(1, 13))
 _PIECE = 65_536
 
 
-def draw(family: str, rows: int, columns: int, *, levels: int = 0, ridge: float = 0.0) -> Data:
+def draw(family: str, rows: int, columns: int, seed: int, *, levels: int = 0, ridge: float = 0.0) -> Data:
     """Normal columns with a common part, a factor where `levels` are asked for, and a response of the model."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, columns))
     X += 0.5 * rng.normal(size=(rows, 1))
     beta = rng.normal(0.0, 0.5 / np.sqrt(columns), columns)

@@ -1,32 +1,85 @@
-"""Outcomes as text, and the table of the last run in README.md."""
+"""Outcomes as text, the rows that are lost, and the tables of the last run in saved.md."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from benchmarks.harness import Outcome, Problem
+from benchmarks.contender import Timing
+from benchmarks.harness import Outcome, Result
 
-README = Path(__file__).with_name("README.md")
-PACKAGES = ("suffice", "numpy", "numba", "pandas", "polars", "duckdb", "pgmpy", "pyagrum")
-HEAD = ("", "wall ms", "CPU ms", "x floor", "x ours", "first s", "MB", "answer")
+SAVED = Path(__file__).with_name("saved.md")
+PACKAGES = ("suffice", "numpy", "scipy", "numba", "pandas", "polars", "duckdb", "pgmpy", "pyagrum", "scikit-learn")
+HEAD = ("", "CPU ms", "wall ms", "fresh process", "fresh environment", "lead", "MB", "answer")
 
 
-def rows(outcome: Outcome, problem: Problem) -> list[tuple[str, ...]]:
-    """Cells of the table: ratios are of CPU time, to the floor and to our own single thread."""
-    cpu = {result.name: result.cpu for result in outcome.results}
-    floor, ours = cpu.get(problem.FLOOR), cpu.get(problem.OURS)
+@dataclass(frozen=True)
+class Lead:
+    """How many times the CPU time of one of our rows its best rival takes: below 1, the row is lost.
+
+    when: the call that is compared: the tenth, the first of a process, or the first of an environment, which is
+    compared with the first of a rival's process.
+    """
+
+    row: str
+    rival: str
+    when: str
+    ratio: float
+
+
+def leads(outcome: Outcome) -> list[Lead]:
+    """Of all our rows that have a rival for the same work."""
+    found = []
+    for ours in (result for result in outcome.results if result.contender.ours):
+        rivals = [other for other in outcome.results if _rival(ours, other)]
+        for when in ("tenth", "process", "environment"):
+            own = timing_of(ours, when)
+            others = [(timing.cpu, other.name) for other in rivals if (timing := timing_of(other, when)) is not None]
+            if own is not None and others:
+                seconds, name = min(others)
+                found.append(Lead(ours.name, name, when, seconds / max(own.cpu, 1e-9)))
+    return found
+
+
+def _rival(ours: Result, other: Result) -> bool:
+    return not (other.contender.ours or other.contender.limit) and other.contender.work == ours.contender.work
+
+
+def timing_of(result: Result, when: str) -> Timing | None:
+    """The call that is compared; rivals compile nothing that lasts, so their environments are never fresh."""
+    if when == "tenth":
+        return result.late
+    return result.environment or result.process if when == "environment" else result.process
+
+
+def lost(outcome: Outcome) -> list[str]:
+    """One line for each row that a rival takes less time for."""
+    return [
+        f"lost ({_call(lead.when)}): {lead.row}, {lead.ratio:.2f} of {lead.rival}"
+        for lead in leads(outcome)
+        if lead.ratio < 1.0
+    ]
+
+
+def _call(when: str) -> str:
+    return "tenth call" if when == "tenth" else f"first call of a fresh {when}"
+
+
+def rows(outcome: Outcome) -> list[tuple[str, ...]]:
+    """Cells of the table; of first calls the CPU milliseconds, and the wall clock in brackets."""
+    ratios = {lead.row: lead.ratio for lead in leads(outcome) if lead.when == "tenth"}
     return [
         (
             result.name,
-            _milliseconds(result.wall),
-            _milliseconds(result.cpu),
-            _ratio(result.cpu, floor),
-            _ratio(result.cpu, ours),
-            f"{result.first:.2f}",
+            _milliseconds(result.late.cpu),
+            _milliseconds(result.late.wall),
+            _both(result.process),
+            _both(result.environment),
+            _lead(ratios.get(result.name)),
             f"{result.memory / 1e6:.0f}",
             result.quality,
         )
@@ -35,16 +88,20 @@ def rows(outcome: Outcome, problem: Problem) -> list[tuple[str, ...]]:
 
 
 def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:,.1f}" if seconds < 10 else f"{1e3 * seconds:,.0f}"
+    return f"{1e3 * seconds:,.2f}" if seconds < 0.01 else f"{1e3 * seconds:,.{1 if seconds < 1 else 0}f}"
 
 
-def _ratio(seconds: float, base: float | None) -> str:
-    return "" if not base else f"{seconds / base:.2f}" if seconds < 10 * base else f"{seconds / base:.0f}"
+def _both(timing: Timing | None) -> str:
+    return "" if timing is None else f"{1e3 * timing.cpu:,.0f} ({1e3 * timing.wall:,.0f})"
 
 
-def text(outcome: Outcome, problem: Problem) -> str:
+def _lead(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}{' LOST' if ratio < 1.0 else ''}"
+
+
+def text(outcome: Outcome) -> str:
     """A table for the terminal."""
-    table = [HEAD, *rows(outcome, problem)]
+    table = [HEAD, *rows(outcome)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = [
         "  ".join(
@@ -56,15 +113,19 @@ def text(outcome: Outcome, problem: Problem) -> str:
     return "\n".join([_heading(outcome), *lines, *_absent(outcome)])
 
 
-def markdown(outcome: Outcome, problem: Problem) -> str:
-    """The same table for README.md."""
-    lines = [f"| {' | '.join(row)} |" for row in (HEAD, *rows(outcome, problem))]
+def markdown(outcome: Outcome) -> str:
+    """The same table for saved.md, with the rows that are lost below it."""
+    lines = [f"| {' | '.join(row)} |" for row in (HEAD, *rows(outcome))]
     lines.insert(1, "|---|" + "---:|" * (len(HEAD) - 2) + "---|")
-    return "\n".join([_heading(outcome), "", *lines, "", *_absent(outcome), machine()])
+    below = [f"- {line}" for line in lost(outcome)]
+    below += [""] if below else []
+    return "\n".join([_heading(outcome), "", *lines, "", *below, *_absent(outcome), machine()])
 
 
 def _heading(outcome: Outcome) -> str:
-    return f"{outcome.title}; minimum of {outcome.repeats} repeats in turns."
+    return (
+        f"{outcome.title}; seed {outcome.seed}, minimum of {outcome.repeats} repeats in turns, load {outcome.load:.1f}."
+    )
 
 
 def _absent(outcome: Outcome) -> list[str]:
@@ -90,11 +151,11 @@ def _processor() -> str:
     return f"{found[1].strip()}, " if found else ""
 
 
-def save(outcome: Outcome, problem: Problem, name: str) -> None:
-    """Put the table between the marks of that name in README.md, at the end of the file if there are none yet."""
+def save(outcome: Outcome, name: str, path: Path = SAVED) -> None:
+    """Put the table between the marks of that name in saved.md, at the end of the file if there are none yet."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    content = README.read_text()
+    content = path.read_text() if path.exists() else "# Tables of the last runs\n"
     if begin not in content:
         content = f"{content.rstrip()}\n\n## {name}\n\n{begin}\n{end}\n"
     before, _, rest = content.partition(begin)
-    README.write_text(f"{before}{begin}\n{markdown(outcome, problem)}\n{end}{rest.partition(end)[2]}")
+    path.write_text(f"{before}{begin}\n{markdown(outcome)}\n{end}{rest.partition(end)[2]}")

@@ -19,13 +19,12 @@ from benchmarks.contender import Contender, Data, Run
 from benchmarks.network import FOLDER
 
 NAMES = ("alarm", "hailfinder", "munin1")
-#: Number of nodes without children that are observed.
-OBSERVED = 3
+#: Number of nodes without children that are observed, and of cases that are asked in turns.
+OBSERVED, CASES = 3, 40
 
 _OURS = "benchmarks.rivals.calibration_with_suffice"
 _PYAGRUM = "benchmarks.rivals.calibration_with_pyagrum"
 _PGMPY = "benchmarks.rivals.calibration_with_pgmpy"
-_COMPILED = {"SUFFICE_KERNELS": "compiled"}
 
 # Kept until the process ends: the contenders read the file from processes of their own.
 _folders: list[tempfile.TemporaryDirectory[str]] = []
@@ -38,8 +37,6 @@ class Calibration:
     file: str
 
     ROWS = 1
-    FLOOR = ""
-    OURS = "suffice"
 
     @property
     def NAME(self) -> str:  # noqa: N802  a constant of the problem
@@ -52,7 +49,7 @@ class Calibration:
 
     @property
     def REPEATS(self) -> int:  # noqa: N802  a constant of the problem
-        return 1 if self.large else 15
+        return 1 if self.large else 9
 
     @property
     def CONTENDERS(self) -> tuple[Contender, ...]:  # noqa: N802  a constant of the problem
@@ -61,20 +58,19 @@ class Calibration:
         slow = (
             Contender("pyAgrum, Shafer-Shenoy", _PYAGRUM, "repeated", shafer, "pyagrum"),
             Contender("pgmpy, variable elimination", _PGMPY, "repeated", requires="pgmpy"),
-            Contender("fresh process: pyAgrum, lazy propagation", _PYAGRUM, "fresh", requires="pyagrum"),
+            Contender("pyAgrum, read and asked in a process", _PYAGRUM, "fresh", requires="pyagrum", work="fresh"),
         )
         ours = (
-            Contender(self.OURS, _OURS, "repeated", environment=_COMPILED),
-            Contender("suffice, NumPy path", _OURS, "repeated", environment={"SUFFICE_KERNELS": "numpy"}),
-            Contender("fresh process: suffice", _OURS, "fresh"),
+            Contender("suffice", _OURS, "repeated"),
+            Contender("suffice, read and asked in a process", _OURS, "fresh", work="fresh"),
         )
         return (lazy, *ours) if self.large else (lazy, *slow, *ours)
 
     def title(self, rows: int) -> str:
         return f"All marginals of {self.file.upper()} given {OBSERVED} observed leaves"
 
-    def make(self, rows: int) -> Data:
-        """The path of the unpacked file, and the evidence as text: two cases, to be asked in turns."""
+    def make(self, rows: int, seed: int) -> Data:
+        """The path of the unpacked file, and the evidence as text: cases to be asked in turns."""
         import suffice as sf
 
         folder = tempfile.TemporaryDirectory()
@@ -83,16 +79,17 @@ class Calibration:
         path.write_bytes(gzip.decompress((FOLDER / f"{self.file}.bif.gz").read_bytes()))
         net = sf.read(path)
         busy = {parent for name in net.nodes for parent in net.parents(name)}
-        leaves = [name for name in net.nodes if name not in busy][:OBSERVED]
-        # Both cases are possible: they are rows drawn from the network.
-        drawn = net.sample(200, random_state=1)
+        leaves = [name for name in net.nodes if name not in busy]
+        leaves = [leaves[at] for at in np.random.default_rng(seed).permutation(len(leaves))[:OBSERVED]]
+        # All cases are possible: they are rows drawn from the network.
+        drawn = net.sample(1000, random_state=seed)
         rows_of = list(dict.fromkeys(zip(*(drawn[leaf].tolist() for leaf in leaves), strict=True)))
-        evidence = [dict(zip(leaves, row, strict=True)) for row in rows_of[:2]]
+        evidence = [dict(zip(leaves, row, strict=True)) for row in rows_of[:CASES]]
         states = {name: list(net.states(name)) for name in net.nodes}
         return {"path": np.array(str(path)), "question": np.array(json.dumps({"evidence": evidence, "states": states}))}
 
     def judge(self, data: Data) -> Callable[[str, Any], str]:
-        """Largest difference of a probability from the first contender that answers."""
+        """Largest difference of a probability of the first case from the first contender that answers."""
         first: list[Any] = []
 
         def verdict(name: str, answer: Any) -> str:
@@ -107,7 +104,7 @@ class Calibration:
 
 
 def question(data: Data) -> tuple[str, list[dict[str, str]], dict[str, list[str]]]:
-    """The path, the two cases of evidence, and the states of each node in the order of the answer."""
+    """The path, the cases of evidence, and the states of each node in the order of the answer."""
     asked = json.loads(str(data["question"]))
     return str(data["path"]), asked["evidence"], asked["states"]
 

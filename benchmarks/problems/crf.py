@@ -15,9 +15,8 @@ from benchmarks.contender import Contender, Data
 NAME = "crf"
 #: Sentences of the training set.
 ROWS = 8936
+SIZES = (20, 50, 400, 8936)
 REPEATS = 1
-FLOOR = ""
-OURS = "suffice"
 #: Iterations of L-BFGS, and CRFsuite's weight of the squared norm: a prior with variance 1 / (2 c2).
 STEPS, C2 = 50, 1.0
 #: More iterations than either needs to end by itself.
@@ -29,24 +28,25 @@ _CRFSUITE = "benchmarks.rivals.crf_with_crfsuite"
 _WAPITI = "benchmarks.rivals.crf_with_wapiti"
 
 
-def _ours(name: str, function: str, threads: int, **options: Any) -> Contender:
-    environment = {"SUFFICE_KERNELS": "compiled"}
-    return Contender(name, _OURS, function, {"threads": threads, **options}, environment=environment)
-
-
 CONTENDERS = (
     Contender("python-crfsuite", _CRFSUITE, "fit", {"steps": STEPS}, "pycrfsuite"),
-    _ours(OURS, "fit", 1, steps=STEPS),
-    _ours("suffice, 2 threads", "fit", 2, steps=STEPS),
-    Contender("wapiti, weights for all labels", _WAPITI, "fit", {"steps": STEPS, "threads": 1}, "wapiti", once=True),
+    Contender("suffice", _OURS, "fit", {"steps": STEPS}),
     Contender(
-        "wapiti, weights for all labels, 2 threads", _WAPITI, "fit", {"steps": STEPS, "threads": 2}, "wapiti", once=True
+        "wapiti, weights for all labels",
+        _WAPITI,
+        "fit",
+        {"steps": STEPS, "threads": 1},
+        "wapiti",
+        once=True,
+        work="all",
     ),
-    _ours("suffice, weights for all labels", "fit", 1, steps=STEPS, all_weights=True),
-    _ours("suffice, weights for all labels, 2 threads", "fit", 2, steps=STEPS, all_weights=True),
-    Contender("python-crfsuite, to its end", _CRFSUITE, "fit", {"steps": MOST}, "pycrfsuite", once=True),
-    _ours("suffice, to where CRFsuite ends", "reach", 1),
-    _ours("suffice, to where CRFsuite ends, 2 threads", "reach", 2),
+    Contender(
+        "suffice, weights for all labels", _OURS, "fit", {"steps": STEPS, "all_weights": True}, once=True, work="all"
+    ),
+    Contender(
+        "python-crfsuite, to its end", _CRFSUITE, "fit", {"steps": MOST}, "pycrfsuite", once=True, work="to the end"
+    ),
+    Contender("suffice, to where CRFsuite ends", _OURS, "reach", once=True, work="to the end"),
 )
 
 
@@ -61,15 +61,21 @@ def cases() -> Iterator[Any]:
 
 
 def title(rows: int) -> str:
-    return f"A chain CRF of the first {rows:,} sentences of CoNLL-2000, {STEPS} iterations of L-BFGS, c2 = {C2}"
+    return f"A chain CRF of {rows:,} sentences of CoNLL-2000, {STEPS} iterations of L-BFGS, c2 = {C2}"
 
 
-def make(rows: int) -> Data:
-    """Columns of tokens for training and test, where sentences begin, and the objective that CRFsuite ends at."""
+def make(rows: int, seed: int) -> Data:
+    """Columns of tokens for training and test, where sentences begin, and the objective that CRFsuite ends at.
+
+    The sentences of the training set are drawn anew, without replacement.
+    """
     found: dict[str, Any] = {}
     for part, most in (("train", rows), ("test", None)):
         lines = gzip.open(FOLDER / f"conll2000.{part}.txt.gz", "rt").read().split("\n\n")
-        sentences = [[line.split() for line in text.splitlines()] for text in lines if text.strip()][:most]
+        sentences = [[line.split() for line in text.splitlines()] for text in lines if text.strip()]
+        if most is not None:
+            order = np.random.default_rng(seed).permutation(len(sentences))[:most]
+            sentences = [sentences[at] for at in order.tolist()]
         tokens = np.array(list(itertools.chain.from_iterable(sentences)))
         offsets = np.cumsum([0, *(len(sentence) for sentence in sentences)])
         found |= {f"{part}_tokens": tokens, f"{part}_offsets": offsets}

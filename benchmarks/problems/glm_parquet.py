@@ -14,17 +14,14 @@ from benchmarks.contender import Contender, Data
 NAME = "glm, Parquet"
 ROWS = 50_000_000
 REPEATS = 1
-FLOOR = "decode the file"
-OURS = "suffice"
 
 COLUMNS, LEVELS = 6, 12
 _GROUP_ROWS = 500_000
 _OURS = "benchmarks.rivals.glm_with_suffice"
 
 CONTENDERS = (
-    Contender(FLOOR, "benchmarks.rivals.glm_floor", "decode", requires="pyarrow"),
-    Contender(OURS, _OURS, "fit_file", {"threads": 1}, "pyarrow", {"SUFFICE_KERNELS": "compiled"}),
-    Contender("suffice, 2 threads", _OURS, "fit_file", {"threads": 2}, "pyarrow", {"SUFFICE_KERNELS": "compiled"}),
+    Contender("decode the file", "benchmarks.rivals.glm_floor", "decode", requires="pyarrow", limit=True),
+    Contender("suffice", _OURS, "fit_file", requires="pyarrow", once=True),
 )
 
 # Kept until the process ends: the contenders read the file from processes of their own.
@@ -37,14 +34,14 @@ def title(rows: int) -> str:
     )
 
 
-def make(rows: int) -> Data:
+def make(rows: int, seed: int) -> Data:
     """The path of the file and the coefficients that its rows were drawn with; one row group is in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     _folder[:] = [tempfile.TemporaryDirectory()]
     path = Path(_folder[0].name) / "rows.parquet"
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(seed)
     beta = np.concatenate(([-0.5], rng.normal(0.0, 0.4, COLUMNS), [0.0], rng.normal(0.0, 0.4, LEVELS - 1)))
     labels = pa.array([f"level {level:02d}" for level in range(LEVELS)])
     writer = None

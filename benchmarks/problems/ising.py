@@ -12,11 +12,10 @@ from benchmarks.contender import Contender, Data
 
 _OURS = "benchmarks.rivals.ising_with_suffice"
 _NUMPY = "benchmarks.rivals.ising_with_numpy"
-_COMPILED = {"SUFFICE_KERNELS": "compiled"}
 
 
 def _ours(name: str, solver: str) -> Contender:
-    return Contender(name, _OURS, "fit", {"solver": solver}, environment=_COMPILED)
+    return Contender(name, _OURS, "fit", {"solver": solver})
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,11 @@ class Recovery:
 
     ROWS = 10_000
     REPEATS = 1
-    FLOOR = ""
-    OURS = "suffice, stochastic maximum likelihood"
 
     @property
     def CONTENDERS(self) -> tuple[Contender, ...]:  # noqa: N802  a constant of the problem
         return (
-            _ours(self.OURS, "sml"),
+            _ours("suffice, stochastic maximum likelihood", "sml"),
             _ours("suffice, pseudo-likelihood", "pseudolikelihood"),
             Contender("scipy L-BFGS on a NumPy pseudo-likelihood", _NUMPY, "pseudo_likelihood", requires="scipy"),
         )
@@ -44,16 +41,16 @@ class Recovery:
             f"{self.side}x{self.side} Ising lattice, {rows:,} rows, a field for each spin and a coupling for each edge"
         )
 
-    def make(self, rows: int) -> Data:
+    def make(self, rows: int, seed: int) -> Data:
         from suffice import GibbsSampling, MarkovNetwork
 
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(seed)
         edges = MarkovNetwork.grid_edges(self.side, self.side)
         fields, couplings = rng.normal(0.0, 0.1, self.side**2), rng.uniform(0.1, 0.4, len(edges))
         network = MarkovNetwork.ising(edges, solver="sml", sampling=GibbsSampling(burn_in=300))
         nodes: list[Any] = [(row, column) for row in range(self.side) for column in range(self.side)]
         order = [nodes.index(node) for node in network.nodes]
-        drawn = network.with_weights(np.concatenate([fields[order], couplings])).sample(rows, random_state=1)
+        drawn = network.with_weights(np.concatenate([fields[order], couplings])).sample(rows, random_state=seed)
         spins = np.stack([drawn[node] for node in nodes], axis=1).astype(np.int8)
         return {"spins": spins, "fields": fields, "couplings": couplings}
 
@@ -79,14 +76,12 @@ class Sweeps:
 
     ROWS = 128
     REPEATS = 7
-    FLOOR = ""
-    OURS = "suffice"
 
     @property
     def CONTENDERS(self) -> tuple[Contender, ...]:  # noqa: N802  a constant of the problem
         options = {"side": self.side, "sweeps": self.sweeps}
         return (
-            Contender(self.OURS, _OURS, "sweeps", options, environment=_COMPILED | {"SUFFICE_THREADS": "1"}),
+            Contender("suffice", _OURS, "sweeps", options),
             Contender("NumPy, chessboard", _NUMPY, "sweeps", options),
         )
 
@@ -94,8 +89,8 @@ class Sweeps:
         draws = self.side**2 * rows * self.sweeps / 1e6
         return f"{self.sweeps} sweeps of {rows} chains on a {self.side}x{self.side} lattice: {draws:.1f} million draws"
 
-    def make(self, rows: int) -> Data:
-        spins = np.random.default_rng(0).integers(0, 2, (self.side**2, rows)).astype(np.uint8)
+    def make(self, rows: int, seed: int) -> Data:
+        spins = np.random.default_rng(seed).integers(0, 2, (self.side**2, rows)).astype(np.uint8)
         return {"spins": spins, "coupling": np.array([0.2])}
 
     def judge(self, data: Data) -> Callable[[str, Any], str]:

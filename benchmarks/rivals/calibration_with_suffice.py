@@ -6,14 +6,13 @@ import itertools
 
 import numpy as np
 
+import suffice as sf
 from benchmarks.contender import Data, Run
 from benchmarks.problems.calibration import fresh_process, question
 
 
 def repeated(data: Data) -> Run:
     """A new case of evidence each time, from the same network; the network is read before."""
-    import suffice as sf
-
     path, evidence, states = question(data)
     net = sf.read(path)
     turns = itertools.cycle(evidence)

@@ -22,23 +22,22 @@ class Tagger:
         return sf.ChainCRF.from_dict(self.plain).predict(X)  # type: ignore[no-any-return]
 
 
-def fit(data: Data, *, steps: int, threads: int, all_weights: bool = False) -> Run:
+def fit(data: Data, *, steps: int, all_weights: bool = False) -> Run:
     """A given number of iterations; with weights for the labels seen with a feature, or for all of them."""
     model = sf.ChainCRF(
         prior=_prior(),
         max_iter=steps,
-        threads=threads,
         all_possible_states=all_weights,
         all_possible_transitions=all_weights,
     )
     return _run(data, model)
 
 
-def reach(data: Data, *, threads: int) -> Run:
+def reach(data: Data) -> Run:
     """Until the objective is as good as the one given."""
     target = float(data["target"])
     stop = None if target != target else lambda state: state.objective >= -target
-    return _run(data, sf.ChainCRF(prior=_prior(), max_iter=MOST, threads=threads, callback=stop))
+    return _run(data, sf.ChainCRF(prior=_prior(), max_iter=MOST, callback=stop))
 
 
 def _prior() -> sf.Normal:

@@ -15,7 +15,7 @@ from benchmarks.problems.hmm import ITERATIONS
 def fit(data: Data, *, law: str) -> Run:
     """A given number of steps from given values; a tolerance below zero so that none is left out."""
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
-    x, size = data["x"][:, None], len(data["initial"])
+    x, size = data["x"].reshape(len(data["x"]), -1), len(data["initial"])
     options: dict[str, Any] = {
         "n_components": size, "n_iter": ITERATIONS, "tol": -1e300, "init_params": "", "implementation": "scaling",
     }  # fmt: skip
@@ -29,13 +29,19 @@ def fit(data: Data, *, law: str) -> Run:
             model = hmm.GaussianHMM(
                 **options, covariance_type="diag", covars_prior=0.0, covars_weight=1.0, means_weight=0.0, min_covar=0.0
             )
-            model.means_, model.covars_ = data["means"][:, None].copy(), data["variances"][:, None].copy()
+            model.means_, model.covars_ = (
+                data["means"].reshape(size, -1).copy(),
+                data["variances"].reshape(size, -1).copy(),
+            )
         model.startprob_, model.transmat_ = data["initial"].copy(), data["transitions"].copy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(x, data["lengths"])
         if law == "symbols":
             return model.startprob_, model.transmat_, model.emissionprob_, data["means"], data["variances"]
-        return model.startprob_, model.transmat_, data["symbols"], model.means_[:, 0], model.covars_.ravel()
+        variances = model.covars_.diagonal(axis1=1, axis2=2)
+        if law == "3 columns":
+            return model.startprob_, model.transmat_, data["symbols"], model.means_, variances
+        return model.startprob_, model.transmat_, data["symbols"], model.means_[:, 0], variances.ravel()
 
     return run

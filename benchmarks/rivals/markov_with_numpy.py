@@ -11,16 +11,23 @@ from benchmarks.contender import Data, Run
 from benchmarks.log_linear import GAP, Cliques, Floats
 
 
-def table_ipf(data: Data) -> Run:
+def table_ipf(data: Data, *, series: bool = False) -> Run:
     """Iterative proportional fitting on the joint table, until no margin was off before it was fitted."""
     cliques = Cliques.of(data)
     everything = tuple(range(len(cliques.cards)))
-    targets = []
-    for scope, table in zip(cliques.scopes, cliques.split(data["margins"]), strict=True):
-        others = tuple(variable for variable in everything if variable not in scope)
-        targets.append((others, table.reshape([cliques.cards[v] if v in scope else 1 for v in everything])))
+    counts: Any = cliques.table(data["codes"])
+    if series:
+        from benchmarks.rivals.markov_with_suffice import series_of
+
+        counts = series_of(cliques, counts)
 
     def run() -> object:
+        shares = np.asarray(counts, dtype=np.float64).reshape(cliques.cards)
+        shares = shares / shares.sum()
+        targets = []
+        for scope in cliques.scopes:
+            others = tuple(variable for variable in everything if variable not in scope)
+            targets.append((others, shares.sum(axis=others, keepdims=True)))
         joint = np.full(cliques.cards, 1.0 / math.prod(cliques.cards))
         gap = math.inf
         while gap > GAP:
@@ -36,17 +43,19 @@ def table_ipf(data: Data) -> Run:
 
 
 def lbfgs(data: Data) -> Run:
-    """SciPy's L-BFGS; the tree is planned before, which is not timed."""
+    """SciPy's L-BFGS, from the codes; the tree is planned before, which is not timed."""
     from scipy.optimize import minimize
 
-    cliques, margins = Cliques.of(data), data["margins"]
+    cliques, codes = Cliques.of(data), data["codes"]
     tree = Tree(cliques)
 
-    def objective(logs: Floats) -> tuple[float, Floats]:
-        log_z, expected = tree.calibrate(logs)
-        return log_z - float(logs @ margins), expected - margins
-
     def run() -> object:
+        margins = cliques.margins(codes)
+
+        def objective(logs: Floats) -> tuple[float, Floats]:
+            log_z, expected = tree.calibrate(logs)
+            return log_z - float(logs @ margins), expected - margins
+
         found = minimize(
             objective,
             np.zeros_like(margins),

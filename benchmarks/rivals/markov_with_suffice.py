@@ -8,39 +8,20 @@ import numpy as np
 
 from benchmarks.contender import Data, Run
 from benchmarks.log_linear import GAP, Cliques
-from suffice import MarkovNetwork, summarize
+from suffice import MarkovNetwork
 
 
-def fit(
-    data: Data,
-    *,
-    solver: str = "auto",
-    existence: bool = True,
-    frame: bool = False,
-    report: bool = False,
-    anew: bool = False,
-) -> Run:
-    """With construction and the question whether the maximum exists, from counts made before.
-
-    Fits of one structure share its plan, so that all but the first find it made, as the rivals do. frame: from a pandas
-    frame of rows; report: read the report, for which the certificate is worked out; anew: forget the plan first.
-    """
-    from suffice.engines import plans
-
+def fit(data: Data, *, form: str = "pandas", report: bool = False) -> Run:
+    """From rows to all potentials; report: read the report as well, for which the certificate is worked out."""
     cliques = Cliques.of(data)
-    options: dict[str, Any] = {"solver": solver, "check_existence": existence, "tolerance": GAP}
-    table = dict(zip(cliques.names, data["codes"], strict=True))
-    if frame:
+    rows: Any = dict(zip(cliques.names, data["codes"], strict=True))
+    if form == "pandas":
         import pandas as pd
 
-        rows: Any = pd.DataFrame(table)
-    else:
-        rows = summarize(MarkovNetwork(cliques.named_scopes), table)
+        rows = pd.DataFrame(rows)
 
     def run() -> object:
-        if anew:
-            plans.forget()
-        network = MarkovNetwork(cliques.named_scopes, **options).fit(rows)
+        network = MarkovNetwork(cliques.named_scopes, tolerance=GAP).fit(rows)
         if report:
             assert network.report_.converged
         return [
@@ -49,6 +30,35 @@ def fit(
         ]
 
     return run
+
+
+def fit_table(data: Data, *, form: str) -> Run:
+    """From counts of all cells, as a Series with named levels, a frame with a column Freq, or an array."""
+    cliques = Cliques.of(data)
+    table: Any = cliques.table(data["codes"])
+    options: dict[str, Any] = {"columns": cliques.names} if form == "array" else {}
+    if form != "array":
+        table = series_of(cliques, table)
+    if form == "frame":
+        table = table.rename("Freq").reset_index()
+        options = {"sample_weight": "Freq"}
+
+    def run() -> object:
+        network = MarkovNetwork(cliques.named_scopes, tolerance=GAP)
+        network.fit(table, **options) if form == "frame" else network.fit(table=table, **options)
+        cells = network.marginal(cliques.names).values
+        with np.errstate(divide="ignore"):
+            return [(tuple(range(len(cliques.cards))), np.log(cells))]
+
+    return run
+
+
+def series_of(cliques: Cliques, table: Any) -> Any:
+    """The counts of all cells, as `groupby().size()` or `value_counts` gives them."""
+    import pandas as pd
+
+    levels = pd.MultiIndex.from_product([range(card) for card in cliques.cards], names=cliques.names)
+    return pd.Series(table.ravel(), levels)
 
 
 def calibrations(data: Data, *, times: int) -> Run:

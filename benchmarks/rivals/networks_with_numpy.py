@@ -27,7 +27,7 @@ def fit(data: Data, *, prior: str | None = None, frame: bool = False, narrow: bo
             for variable in family[1:]:
                 if narrow:
                     cells *= kind(network.cards[variable])
-                    cells += columns[variable]
+                    np.add(cells, columns[variable], out=cells, casting="unsafe")
                 else:
                     cells = cells * network.cards[variable] + columns[variable]
             counts = np.bincount(cells, minlength=size).reshape(-1, shape[-1]) + extra

@@ -2,31 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from benchmarks.alarm import CARDS, FAMILIES
 from benchmarks.contender import Data, Run
-
-
-def counts(data: Data, *, weighted: bool = False) -> Run:
-    """`bincount` of the cell numbers of each family, in the narrowest type that holds them."""
-    codes, weights = data["codes"], data["weights"] if weighted else None
-
-    def run() -> object:
-        tables = []
-        for family in FAMILIES:
-            size = math.prod(CARDS[variable] for variable in family)
-            dtype = np.dtype(np.uint8 if size <= 256 else np.uint16)
-            cells = codes[family[0]].astype(dtype)
-            for variable in family[1:]:
-                cells *= dtype.type(CARDS[variable])
-                cells += codes[variable]
-            tables.append(np.bincount(cells, weights, size))
-        return np.concatenate(tables)
-
-    return run
 
 
 def mean_and_variance(data: Data) -> Run:
