@@ -64,7 +64,9 @@ def test_the_order_of_csv_files_does_not_matter(parts: tuple[str, ...], tmp_path
         found = summarize_source(open_source(files), domain, [Counts(("v",))], missing="available")
         values = column.astype(int) if "NA" in parts else column
         expected = values.value_counts().sort_index()
-        assert same_types(found.domain["v"].states, tuple(expected.index.tolist()))
+        # A whole number is labelled as an integer, also beside others that are not whole.
+        whole_ones = [int(v) if isinstance(v, float) and v.is_integer() else v for v in expected.index.tolist()]
+        assert same_types(found.domain["v"].states, tuple(whole_ones))
         assert found[Counts(("v",))].dense().tolist() == expected.tolist()
 
 
@@ -80,11 +82,11 @@ def test_a_late_value_settles_the_whole_column(late: str, threads: int, tmp_path
         domain = source.infer(declared=DISCRETE)
         assert source.passes == 0
         found = summarize_source(source, domain, [Counts(("v",))], threads=threads)
-        assert same_types(found.domain["v"].states, (1.0, 2.5) if late == "2.5" else ("1", "x"))
+        assert same_types(found.domain["v"].states, (1, 2.5) if late == "2.5" else ("1", "x"))
         assert found[Counts(("v",))].dense().tolist() == [500, 1]
         assert source.passes <= 3
-        batches = list(open_source(files).batches(domain))
-        assert all(type(state) is type(batches[0].domain["v"].states[0]) for state in batches[-1].domain["v"].states)
+        seen = [state for batch in open_source(files).batches(domain) for state in batch.domain["v"].states]
+        assert all(isinstance(state, str) == (late == "x") for state in seen)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -98,7 +100,7 @@ def test_many_late_columns_cost_no_more_passes_than_one(tmp_path: Path) -> None:
     source = open_source(path)
     keys = [Counts((name,)) for name in names]
     found = summarize_source(source, source.infer(declared={n: Variable(n, "discrete") for n in names}), keys)
-    assert all(same_types(found.domain[name].states, (1.0, 1.5)) for name in names)
+    assert all(same_types(found.domain[name].states, (1, 1.5)) for name in names)
     assert source.passes == 3
 
 
@@ -145,7 +147,7 @@ def test_the_order_of_parquet_files_does_not_matter(
 ) -> None:
     for order in permutations(columns):
         source = open_source(parquet(tmp_path, order))
-        domain = source.infer()
+        domain, _ = source.decide_kinds(source.infer(), {"v": "Declare it."})
         assert domain["v"].kind == kind
         key = Counts(("v",)) if kind == "discrete" else Moments(("v",))
         found = summarize_source(source, domain, [key], missing="available")
