@@ -110,7 +110,7 @@ MISTAKES = {
     "hidden states not said": (("fit", "rows.csv", "--model", "hmm"), "Say how many hidden states there are"),
     "no such distribution": (
         ("fit", "rows.csv", "--model", "hmm", "--option", "states=2", "--option", "emission=lumpy", "--column", "x"),
-        "emission 'lumpy' is no distribution; expected one of Categorical",
+        "There is no family 'lumpy'. Expected one of 'bernoulli'",
     ),
     "ragged text": (
         ("fit", "ragged.txt", "--model", "crf"),

@@ -9,6 +9,7 @@ import pytest
 
 import suffice as sf
 from command_line import Command, table
+from suffice.families.registry import FAMILIES
 from suffice.formats import write as write_file
 from suffice.sources.tagged_text import features
 
@@ -202,8 +203,18 @@ def test_hmm_with_symbols_known_states_and_laws_by_name(good: Command, place: Pa
     found = good(*fit, "--column", "visits", "--option", "emission=poisson", "--json").json
     counted = sf.HiddenMarkovModel(["no", "yes"], sf.Poisson()).fit([np.array(rows["visits"][g]) for g in games])
     assert found["log_likelihood"] == counted.report_.log_likelihood
+    assert good(*fit, "--column", "visits", "--option", "emission=Poisson", "--json").json == found
+    gaussian = good(*fit, "--column", "x", "--option", "emission=gaussian", "--json").json
+    assert gaussian["log_likelihood"] == good(*fit, "--column", "x", "--json").json["log_likelihood"]
     found = good(*fit, "--column", "x", "--column", "wet", "--option", "tolerance=1", "--json").json
     assert found["n_params"] == 1 + 2 + 2 * (2 + 1)
+
+
+def test_hmm_takes_families_that_others_register(good: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FAMILIES, "_known", {**FAMILIES._known, "waits": lambda: sf.Exponential})
+    fit = ("fit", "rows.csv", "--model", "hmm", "--option", "states=2", "--group", "game", "--column", "visits")
+    known = good(*fit, "--option", "emission=exponential", "--json").json
+    assert good(*fit, "--option", "emission=waits", "--json").json["log_likelihood"] == known["log_likelihood"]
 
 
 # -- CRFs --------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,9 @@ class Waiting(sf.Gamma):
 
 
 def test_families_are_known_by_name() -> None:
-    assert family_named("Negative-Binomial") is sf.NegativeBinomial
+    assert family_named("Negative-Binomial") is sf.NegativeBinomial is family_named("NegativeBinomial")
+    assert family_named("gaussian") is sf.Normal
+    assert family_named("multivariate gaussian") is sf.MultivariateNormal
     assert {type(family_named(name)()) for name in FAMILIES.own()} >= {sf.Normal, sf.Categorical, sf.Poisson, sf.Beta}
     with pytest.raises(sf.OptionError, match="no family 'waiting'"):
         family_named("waiting")

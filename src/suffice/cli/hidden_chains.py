@@ -15,10 +15,8 @@ from suffice.cli.commands import Columns, ModelCommands, ReadingOptions, call
 from suffice.cli.texts import columns_in_memory
 from suffice.domain import Domain
 from suffice.errors import OptionError
+from suffice.families.registry import family_named
 from suffice.sources.sequence_tables import step_order
-
-#: Other names of distributions.
-_ALSO = {"gaussian": "normal", "multivariategaussian": "multivariatenormal"}
 
 
 def _read(files: Sequence[str], reading: ReadingOptions) -> tuple[Domain, dict[Hashable, NDArray[Any]], list[Hashable]]:
@@ -32,33 +30,18 @@ def _read(files: Sequence[str], reading: ReadingOptions) -> tuple[Domain, dict[H
 
 
 def _emission(given: object, domain: Domain, names: Sequence[Hashable]) -> Any:
-    """The distribution of what is seen: as said, or by the columns."""
+    """The distribution of what is seen: as said, by the name of its family, or by the columns."""
     if isinstance(given, str):
-        return _distribution(given)
+        return family_named(given)()
     if isinstance(given, dict):
-        return {name: _distribution(text) for name, text in given.items()}
+        return {name: family_named(str(text))() for name, text in given.items()}
     if isinstance(given, list):
-        return [_distribution(text) for text in given]
+        return [family_named(str(text))() for text in given]
     kinds = [domain[name].kind for name in names]
     if len(names) > 1 and all(kind != "discrete" for kind in kinds):
         return sf.MultivariateNormal()
     distributions: list[Any] = [sf.Categorical() if kind == "discrete" else sf.Normal() for kind in kinds]
     return distributions[0] if len(distributions) == 1 else distributions
-
-
-def _distribution(text: object) -> Any:
-    known = (
-        *(sf.Categorical, sf.Bernoulli, sf.Normal, sf.MultivariateNormal, sf.Poisson, sf.Exponential, sf.Gamma),
-        *(sf.Geometric, sf.NegativeBinomial, sf.Beta, sf.InverseGamma),
-    )
-    by_name: dict[str, Any] = {family.__name__.lower(): family for family in known}
-    name = str(text).lower().replace("_", "").replace("-", "")
-    family = by_name.get(_ALSO.get(name, name))
-    if family is None:
-        raise OptionError(
-            f"emission {text!r} is no distribution; expected one of {', '.join(one.__name__ for one in known)}."
-        )
-    return family()
 
 
 class HiddenChainCommands(ModelCommands):

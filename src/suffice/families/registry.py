@@ -26,6 +26,8 @@ from suffice.families.poisson import Poisson
 from suffice.registry import Registry
 
 FAMILIES: Registry[type[Distribution]] = Registry("suffice.families")
+#: What users of other libraries call a family.
+SYNONYMS = {"gaussian": "normal", "multivariate_gaussian": "multivariate_normal"}
 
 
 def _given(family: type[Distribution]) -> Callable[[], type[Distribution]]:
@@ -40,9 +42,13 @@ def register_family(name: str, family: type[Distribution]) -> None:
 
 def family_named(name: str) -> type[Distribution]:
     """The class of a family, however its name is written; one that nobody knows is an error."""
-    family = FAMILIES.find(name.lower().replace("-", "_").replace(" ", "_"))
+    written = name.lower().replace("-", "_").replace(" ", "_")
+    family = FAMILIES.find(SYNONYMS.get(written, written))
     if family is None:
         known = FAMILIES.names()
+        joined = {one.replace("_", ""): one for one in known}  # As classes are written: ``MultivariateNormal``.
+        if written in joined:
+            return FAMILIES[joined[written]]
         raise OptionError(f"There is no family {name!r}.{meant(name, known)} Expected one of {listing(known, 20)}.")
     return family
 
