@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.errors import OptionError
@@ -48,6 +48,28 @@ def as_dof(value: Any, size: int) -> float:
     if dof > LARGEST_DOF:
         raise OptionError(f"dof is {dof!r}; expected a number of at most {LARGEST_DOF:g}.")
     return dof
+
+
+def check_names(names: Any, size: int) -> None:
+    """Raise unless there is a name of its own for each dimension, or none at all."""
+    if names is not None and (isinstance(names, str) or len(set(names)) != len(names) or len(names) != size):
+        raise OptionError(f"names is {names!r}; expected {size} different names, one for each dimension.")
+
+
+def positive_axes(matrices: Floats) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """Which matrices (..., d, d) are symmetric and positive definite; eigenvalues (..., d), 1 elsewhere, and axes."""
+    alike = np.isclose(matrices, matrices.swapaxes(-1, -2), rtol=1e-9, atol=1e-12).all(axis=(-1, -2))
+    symmetric = np.asarray(alike)
+    values, axes = np.linalg.eigh(np.where(symmetric[..., None, None], matrices, np.eye(matrices.shape[-1])))
+    inside = np.asarray(symmetric & (values > 0).all(axis=-1))
+    return inside, np.where(inside[..., None], values, 1.0), axes
+
+
+def bartlett(rng: np.random.Generator, dof: float, size: int, n: int) -> Floats:
+    """`n` draws of the lower triangle A (n, d, d) for which A A' is a Wishart matrix of unit scale (Bartlett 1933)."""
+    triangle = np.tril(rng.standard_normal((n, size, size)), -1)
+    triangle[:, np.arange(size), np.arange(size)] = np.sqrt(rng.chisquare(dof - np.arange(size), size=(n, size)))
+    return triangle
 
 
 def root(matrix: Floats) -> Floats:

@@ -15,7 +15,7 @@ from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
 from suffice.families.conjugate import as_point, tails
-from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
+from suffice.families.matrices import as_positive_definite, bartlett, log_determinant, positive_axes, root, whiten
 from suffice.families.regression_distribution import variance_quantiles, weight_quantiles
 from suffice.families.student import MultivariateStudentT
 
@@ -76,11 +76,7 @@ class MatrixRegressionDistribution(Distribution):
                 f"The point has shapes {weights.shape} and {covariance.shape}; expected (..., {q}, {m}) and "
                 f"(..., {m}, {m})."
             )
-        alike = np.isclose(covariance, covariance.swapaxes(-1, -2), rtol=1e-9, atol=1e-12)
-        symmetric = np.asarray(alike.all(axis=(-1, -2)))
-        values, axes = np.linalg.eigh(np.where(symmetric[..., None, None], covariance, np.eye(m)))
-        inside = np.asarray(symmetric & (values > 0).all(axis=-1))
-        values = np.where(inside[..., None], values, 1.0)
+        inside, values, axes = positive_axes(covariance)
         away = whiten(root(self.spread_), np.eye(q)) @ (weights - self.weights_)
         squares = self.inverse_scale_ + away.swapaxes(-1, -2) @ away
         turned = np.einsum("...ji,...jk,...ki->...i", axes, squares, axes)
@@ -115,10 +111,8 @@ class MatrixRegressionDistribution(Distribution):
         """`n` draws of weights (n, q, m) and covariance (n, m, m), by Bartlett's decomposition."""
         n = whole_number(n, "n", 0)
         rng, (q, m) = generator(random_state), self.weights_.shape
-        triangle = np.tril(rng.standard_normal((n, m, m)), -1)
-        triangle[:, np.arange(m), np.arange(m)] = np.sqrt(rng.chisquare(self.dof_ - np.arange(m), size=(n, m)))
         # With T = L L' and B a triangle, L B'^-1 (L B'^-1)' is a draw of the covariance.
-        half = root(self.inverse_scale_) @ np.linalg.inv(triangle).swapaxes(-1, -2)
+        half = root(self.inverse_scale_) @ np.linalg.inv(bartlett(rng, self.dof_, m, n)).swapaxes(-1, -2)
         z = root(self.spread_) @ rng.standard_normal((n, q, m)) @ half.swapaxes(-1, -2)
         return {"weights": self.weights_ + z, "covariance": half @ half.swapaxes(-1, -2)}
 

@@ -16,7 +16,17 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_location, as_scale, generator
 from suffice.families.conjugate import ConjugatePrior, as_point, tails
 from suffice.families.gamma_function import ratio_excess
-from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
+from suffice.families.matrices import (
+    as_dof,
+    as_positive_definite,
+    bartlett,
+    check_names,
+    inverse,
+    log_determinant,
+    positive_axes,
+    root,
+    whiten,
+)
 from suffice.families.moments import read_moments
 from suffice.families.student import MultivariateStudentT, StudentT
 from suffice.statistics import Summary
@@ -56,9 +66,7 @@ class NormalWishart(Distribution, ConjugatePrior):
     ) -> None:
         """See the class."""
         super().__init__(mean=mean, strength=strength, dof=dof, inverse_scale=inverse_scale, names=names)
-        count = len(self.mean_)
-        if names is not None and (isinstance(names, str) or len(set(names)) != len(names) or len(names) != count):
-            raise OptionError(f"names is {names!r}; expected {count} different names, one for each dimension.")
+        check_names(names, len(self.mean_))
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -93,11 +101,8 @@ class NormalWishart(Distribution, ConjugatePrior):
             raise OptionError(
                 f"The point has shapes {mean.shape} and {precision.shape}; expected (..., {n}) and (..., {n}, {n})."
             )
-        alike = np.isclose(precision, precision.swapaxes(-1, -2), rtol=1e-9, atol=1e-12)
-        symmetric = np.asarray(alike.all(axis=(-1, -2)))
-        values = np.linalg.eigvalsh(np.where(symmetric[..., None, None], precision, np.eye(n)))
-        inside = np.asarray(symmetric & (values > 0).all(axis=-1))
-        log_det = np.log(np.where(inside[..., None], values, 1.0)).sum(axis=-1)
+        inside, values, _ = positive_axes(precision)
+        log_det = np.log(values).sum(axis=-1)
         away = mean - self.mean_
         square = self.strength_ * np.einsum("...i,...ij,...j->...", away, precision, away)
         trace = np.einsum("ij,...ji->...", self.inverse_scale_, precision)
@@ -138,11 +143,8 @@ class NormalWishart(Distribution, ConjugatePrior):
         """`n` draws of mean (n, d) and precision (n, d, d), by Bartlett's decomposition."""
         n = whole_number(n, "n", 0)
         rng, d = generator(random_state), len(self.mean_)
-        triangle = np.tril(rng.standard_normal((n, d, d)), -1)
-        diagonal = np.sqrt(rng.chisquare(self.dof_ - np.arange(d), size=(n, d)))
-        triangle[:, np.arange(d), np.arange(d)] = diagonal
         # With T = L L' the precision is B B' for B = L'^-1 (triangle), and B'^-1 z has its inverse as covariance.
-        half = whiten(root(self.inverse_scale_), np.eye(d)).T @ triangle
+        half = whiten(root(self.inverse_scale_), np.eye(d)).T @ bartlett(rng, self.dof_, d, n)
         z = rng.standard_normal((n, d, 1)) / math.sqrt(self.strength_)
         away = np.linalg.solve(half.swapaxes(-1, -2), z)[..., 0]
         return {"mean": self.mean_ + away, "precision": half @ half.swapaxes(-1, -2)}

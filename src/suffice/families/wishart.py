@@ -14,7 +14,17 @@ from suffice.checks import whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
+from suffice.families.matrices import (
+    as_dof,
+    as_positive_definite,
+    bartlett,
+    check_names,
+    inverse,
+    log_determinant,
+    positive_axes,
+    root,
+    whiten,
+)
 from suffice.families.moments import read_moments
 from suffice.statistics import Summary
 
@@ -38,9 +48,7 @@ class Wishart(Distribution, ConjugatePrior):
     def __init__(self, dof: float, inverse_scale: ArrayLike, names: Sequence[Hashable] | None = None) -> None:
         """See the class."""
         super().__init__(dof=dof, inverse_scale=inverse_scale, names=names)
-        count = len(self.inverse_scale_)
-        if names is not None and (isinstance(names, str) or len(set(names)) != len(names) or len(names) != count):
-            raise OptionError(f"names is {names!r}; expected {count} different names, one for each dimension.")
+        check_names(names, len(self.inverse_scale_))
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         scale = as_positive_definite(parameters["inverse_scale"], "inverse_scale")
@@ -56,10 +64,8 @@ class Wishart(Distribution, ConjugatePrior):
         n = len(scale)
         if precision.shape[-2:] != (n, n):
             raise OptionError(f"The precision has shape {precision.shape}; expected (..., {n}, {n}).")
-        alike = np.isclose(precision, precision.swapaxes(-1, -2), rtol=1e-9, atol=1e-12).all(axis=(-1, -2))
-        values = np.linalg.eigvalsh(np.where(np.asarray(alike)[..., None, None], precision, np.eye(n)))
-        inside = np.asarray(alike & (values > 0).all(axis=-1))
-        log_det = np.log(np.where(inside[..., None], values, 1.0)).sum(axis=-1)
+        inside, values, _ = positive_axes(precision)
+        log_det = np.log(values).sum(axis=-1)
         trace = np.einsum("ij,...ji->...", scale, precision)
         bulk = self.dof_ * (log_determinant(scale) - n * math.log(2)) / 2 - float(multigammaln(0.5 * self.dof_, n))
         logs = np.where(inside, bulk + 0.5 * ((self.dof_ - n - 1) * log_det - trace), -np.inf)
@@ -84,10 +90,8 @@ class Wishart(Distribution, ConjugatePrior):
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` precisions (n, d, d), by Bartlett's decomposition."""
         n = whole_number(n, "n", 0)
-        rng, d = generator(random_state), len(self.inverse_scale_)
-        triangle = np.tril(rng.standard_normal((n, d, d)), -1)
-        triangle[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(self.dof_ - np.arange(d), size=(n, d)))
-        half = whiten(root(self.inverse_scale_), np.eye(d)).T @ triangle
+        d = len(self.inverse_scale_)
+        half = whiten(root(self.inverse_scale_), np.eye(d)).T @ bartlett(generator(random_state), self.dof_, d, n)
         return np.asarray(half @ half.swapaxes(-1, -2))
 
     # -- as a prior --------------------------------------------------------------------------------------------------
