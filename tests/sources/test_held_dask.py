@@ -281,5 +281,5 @@ def test_columns_of_every_row(client: Any, tmp_path: Path) -> None:
 
 def test_memory_is_limited_on_the_workers(client: Any) -> None:
     source = open_source(dd.from_pandas(frame(), npartitions=2))
-    with pytest.raises(OptionError, match="stay on its workers"):
+    with pytest.raises(OptionError, match="these stay where they are"):
         source.hold(Gram(), source.settle(source.infer(COLUMNS)), memory_limit="1GB")

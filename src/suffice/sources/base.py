@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,13 @@ class Additive(Protocol):
 
 Answer = TypeVar("Answer", bound=Additive)
 Progress = Callable[[int, int | None], None]
+
+
+class Pace(NamedTuple):
+    """How a pass runs: batches at a time (None for all cores), and who is told of the rows done and the rows in all."""
+
+    threads: int | None = None
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True)
@@ -250,7 +257,11 @@ class Source(ABC):
         """
         self.check_columns(domain)
         self.passes += 1
-        total = self.rows
+        return self._reduced(task, domain, Pace(threads, progress))
+
+    def _reduced(self, task: Callable[[Batch], Answer], domain: Domain, pace: Pace) -> Answer:
+        """What `reduce` gives."""
+        total, (threads, progress) = self.rows, pace
         report = None if progress is None else (lambda done: progress(done, total))
         with closing(self._pieces(domain, threads)) as pieces:
             answer: Answer = add_in_order(pieces, task, threads=threads, report=report)
@@ -312,8 +323,19 @@ class Source(ABC):
         """
         layout = Layout(group, order, tuple(raw))
         self._check_layout(settled.domain, layout)
+        if memory_limit is not None and self.residence in ("elsewhere", "sites"):
+            raise OptionError(
+                "memory_limit= is for rows that are prepared in this process; these stay where they are. Limit their "
+                "memory there, and leave memory_limit= out."
+            )
         limit = None if memory_limit is None else byte_count(memory_limit, "memory_limit")
-        scratch = Scratch()
+        return self._prepared(work, settled, layout, limit, Pace(threads, progress))
+
+    def _prepared(
+        self, work: Work[Prepared], settled: Settled, layout: Layout, limit: int | None, pace: Pace
+    ) -> Held[Prepared]:
+        """What `hold` gives; limit: the memory that was asked for, in bytes."""
+        scratch, (threads, progress) = Scratch(), pace
 
         def shards() -> Generator[Piece]:
             self.passes += 1
@@ -341,9 +363,11 @@ class Source(ABC):
     ) -> Any:
         """Columns that a task makes of every row, such as predictions, where the rows are.
 
-        What comes back is of the kind that came in: a Dask or Spark DataFrame with these columns, not computed yet.
-        Tables, files and queries in this process give an iterator of Arrow record batches in the order of the rows, of
-        which few are in memory at a time.
+        What comes back is of the kind that came in: a Dask or Spark DataFrame with these columns, not computed yet, and
+        with what tells rows apart: the index of a Dask DataFrame, all columns of a Spark DataFrame. With `group` its
+        rows come in the order of the shuffle, and bring the columns of group and order along. The task is asked once in
+        this process, about a row of first states and zeros, for its types. Tables, files and queries in this process
+        give an iterator of Arrow record batches in the order of the rows, of which few are in memory at a time.
 
         Args:
             task: Makes columns of a batch: a dict from names to arrays of one value a row. It travels as a `Work` does.
@@ -352,13 +376,21 @@ class Source(ABC):
             order: As in `hold`.
             raw: As in `hold`.
             path: A Parquet file to write to, in place of what would come back; its path is returned once it is whole.
+                For Dask and Spark a folder of such files.
             threads: Batches at a time; None for all cores.
             progress: Called with the rows done and the rows in all (None where unknown).
         """
         layout = Layout(group, order, tuple(raw))
         self._check_layout(domain, layout)
-        total, scratch = self.rows, Scratch()
-        settled = Settled(closed(domain), _MANY if total is None else total, 0.0)
+        path = None if path is None else os.fspath(path)
+        return self._mapped(task, closed(domain), layout, path, Pace(threads, progress))
+
+    def _mapped(
+        self, task: Callable[[Batch], Columns], domain: Domain, layout: Layout, path: str | None, pace: Pace
+    ) -> Any:
+        """What `map` gives, of closed variables."""
+        total, scratch, (threads, progress) = self.rows, Scratch(), pace
+        settled = Settled(domain, _MANY if total is None else total, 0.0)
 
         def report(done: int) -> None:
             if progress is not None:
@@ -367,7 +399,7 @@ class Source(ABC):
         self.passes += 1
         pieces = self._shards(settled, layout, threads, None, scratch)
         batches = mapped_columns(task, pieces, scratch, threads, report)
-        return batches if path is None else write_columns(batches, os.fspath(path))
+        return batches if path is None else write_columns(batches, path)
 
     def _check_layout(self, domain: Domain, layout: Layout) -> None:
         """Raise unless these columns can be read, and sequences be put in order."""

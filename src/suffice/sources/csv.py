@@ -26,7 +26,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError
 from suffice.sources import base
 from suffice.sources.arrow import ArrowColumn
-from suffice.sources.base import Answer, Batch, Progress
+from suffice.sources.base import Answer, Batch, Pace
 from suffice.sources.columns import Coded
 from suffice.sources.files import opened, reading
 from suffice.sources.stream import Chunk, StreamSource
@@ -119,20 +119,14 @@ class CsvSource(StreamSource):
         self._resolve_types(_typed_by_text(domain))
         return super().batches(domain)
 
-    def reduce(
-        self,
-        task: Callable[[Batch], Answer],
-        domain: Domain,
-        *,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
+    def _reduced(self, task: Callable[[Batch], Answer], domain: Domain, pace: Pace) -> Answer:
         """As for any source; begins again, once, if a column is not what its first block suggests."""
         try:
-            return super().reduce(task, domain, threads=threads, progress=progress)
+            return super()._reduced(task, domain, pace)
         except MisfitError:
             self._resolve_types(_typed_by_text(domain))
-        return super().reduce(task, domain, threads=threads, progress=progress)
+        self.passes += 1
+        return super()._reduced(task, domain, pace)
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
         coded = [name for name in names if name != self._weight_name]

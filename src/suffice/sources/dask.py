@@ -100,7 +100,7 @@ class DaskSource(PartitionedSource):
     def _held(self, work: Work[Prepared], packed: Packed, reading: Reading) -> DaskHeld[Prepared]:
         return DaskHeld(work, packed, self._rows(reading).to_delayed(), reading)
 
-    def _mapped(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
+    def _frame_of(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
         rows = self._rows(reading)
         types = column_types(task, reading.domain, one_row(arrow_types(rows._meta, reading.layout.raw)))
         packed = Packed.of((task, reading, types), self._pickler)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError
-from suffice.sources.base import Answer, Batch, Layout, Progress, Source, closed
+from suffice.sources.base import Answer, Batch, Layout, Pace, Source
 from suffice.sources.columns import Column
 from suffice.sources.held import Held, Prepared, Settled, Work
 from suffice.sources.kinds import FewWholeNumbers
@@ -59,89 +58,42 @@ class PartitionedSource(Source):
         """The partitions, prepared and kept where they are."""
 
     @abstractmethod
-    def _mapped(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
+    def _frame_of(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
         """The frame of the columns that a task makes; written to a folder where it has a path."""
 
     def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By one pass over these columns, where their rows are."""
         return few_whole_columns(self, names)
 
-    def reduce(
-        self,
-        task: Callable[[Batch], Answer],
-        domain: Domain,
-        *,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """The sum of ``task(batch)`` over all partitions.
-
-        `threads` is left to the library of the frame; `progress` is called once, at the end.
-        """
-        self.check_columns(domain)
-        self.passes += 1
+    def _reduced(self, task: Callable[[Batch], Answer], domain: Domain, pace: Pace) -> Answer:
+        """Over all partitions; threads are left to the library of the frame, and progress is told once, at the end."""
         reading = self._reading(domain)
         answer: Any = self._answer(Packed.of((task, reading), self._pickler), reading)
         if isinstance(answer, Failed):
             answer.raise_here(self.unordered)
         if answer is None:
             answer = task(Batch.empty(domain))
-        if progress is not None:
-            progress(int(getattr(answer, "rows", 0)), None)
+        if pace.progress is not None:
+            pace.progress(int(getattr(answer, "rows", 0)), None)
         summed: Answer = answer
         return summed
 
-    def hold(
-        self,
-        work: Work[Prepared],
-        settled: Settled,
-        *,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        raw: Iterable[Hashable] = (),
-        memory_limit: int | str | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
+    def _prepared(
+        self, work: Work[Prepared], settled: Settled, layout: Layout, limit: int | None, pace: Pace
     ) -> Held[Prepared]:
-        """Prepare every partition once, where it is; `threads` is left to the library of the frame.
-
-        The rows of a sequence are brought together by the library's own shuffle.
-        """
-        if memory_limit is not None:
-            raise OptionError(
-                f"memory_limit= is for rows that are prepared in this process; those of {self.unordered} stay on its "
-                "workers. Limit their memory there, and leave memory_limit= out."
-            )
-        layout = Layout(group, order, tuple(raw))
-        self._check_layout(settled.domain, layout)
+        """Every partition where it is; the library's own shuffle brings the rows of a sequence together."""
         self.passes += 1
         reading = self._reading(settled.domain, layout)
         held = self._held(work, Packed.of((work, reading), self._pickler), reading)
-        if progress is not None:
-            progress(held.rows, settled.rows)
+        if pace.progress is not None:
+            pace.progress(held.rows, settled.rows)
         return held
 
-    def map(
-        self,
-        task: Callable[[Batch], Columns],
-        domain: Domain,
-        *,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        raw: Iterable[Hashable] = (),
-        path: str | os.PathLike[str] | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
+    def _mapped(
+        self, task: Callable[[Batch], Columns], domain: Domain, layout: Layout, path: str | None, pace: Pace
     ) -> Any:
-        """A frame of the same library, computed when it is asked for; a folder of Parquet files where `path` is given.
-
-        It has the columns that the task makes, beside what tells rows apart: the index of a Dask DataFrame, all columns
-        of a Spark DataFrame. With `group` rows come in the order of the shuffle, and bring the columns of group and
-        order along. The task is asked once in this process, about a row of first states and zeros, for its types.
-        """
-        layout = Layout(group, order, tuple(raw))
-        self._check_layout(domain, layout)
-        return self._mapped(task, self._reading(closed(domain), layout), None if path is None else os.fspath(path))
+        """A frame of the same library."""
+        return self._frame_of(task, self._reading(domain, layout), path)
 
 
 def few_whole_columns(source: Source, names: Sequence[Hashable]) -> frozenset[Hashable]:

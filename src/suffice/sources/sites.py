@@ -15,7 +15,7 @@ import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, SufficeError, listing
-from suffice.sources.base import Answer, Batch, Layout, Piece, Progress, Source
+from suffice.sources.base import Answer, Batch, Layout, Pace, Piece, Source
 from suffice.sources.columns import Column
 from suffice.sources.held import Held, Prepared, Settled, Work, survey
 from suffice.sources.opening import open_source
@@ -347,40 +347,18 @@ class SitesSource(Source):
     def _reading(self, domain: Domain, layout: Layout | None = None) -> Reading:
         return Reading(domain, self._weight_name, self.undeclared, layout or Layout(), layout is not None)
 
-    def reduce(
-        self,
-        task: Callable[[Batch], Answer],
-        domain: Domain,
-        *,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """The sum of ``task(batch)`` over the rows of all sites; `threads` are their own affair."""
-        self.check_columns(domain)
-        self.passes += 1
+    def _reduced(self, task: Callable[[Batch], Answer], domain: Domain, pace: Pace) -> Answer:
+        """Over the rows of all sites; threads are their own affair."""
         answers = self._rounds.ask(Question(self._reading(domain), None, task))
         answer: Answer = add_those_with_rows(answers)
-        if progress is not None:
-            progress(int(getattr(answer, "rows", 0)), None)
+        if pace.progress is not None:
+            pace.progress(int(getattr(answer, "rows", 0)), None)
         return answer
 
-    def hold(
-        self,
-        work: Work[Prepared],
-        settled: Settled,
-        *,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        raw: Iterable[Hashable] = (),
-        memory_limit: int | str | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
+    def _prepared(
+        self, work: Work[Prepared], settled: Settled, layout: Layout, limit: int | None, pace: Pace
     ) -> Held[Prepared]:
         """Each site prepares its rows when it is first asked; a sequence is whole at one site."""
-        if memory_limit is not None:
-            raise OptionError("memory_limit= is for rows that are prepared in this process; leave it out for sites.")
-        layout = Layout(group, order, tuple(raw))
-        self._check_layout(settled.domain, layout)
         self.passes += 1
         return HeldAtSites(work, self._rounds, self._reading(settled.domain, layout))
 

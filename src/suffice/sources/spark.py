@@ -104,7 +104,7 @@ class SparkSource(PartitionedSource):
     def _held(self, work: Work[Prepared], packed: Packed, reading: Reading) -> SparkHeld[Prepared]:
         return SparkHeld(work, packed, self._rows(reading), reading)
 
-    def _mapped(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
+    def _frame_of(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
         conversion = require("pyspark.sql.pandas.types", extra="spark", purpose="Reading a Spark DataFrame")
         kinds = {name: conversion.to_arrow_type(self._frame.schema[name].dataType) for name in reading.layout.raw}
         types = column_types(task, reading.domain, one_row(kinds))
