@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -256,6 +257,12 @@ def test_slow_packages_wait_for_their_first_use() -> None:
 
 def test_names_of_modules_say_what_they_hold() -> None:
     assert [name for name in MODULES if NAMES_THAT_SAY_NOTHING & set(name.replace("_", ".").split("."))] == []
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    """pytest imports them by name: of two with the same name, a run of all tests would refuse the second."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_files_are_short() -> None:

@@ -1,16 +1,24 @@
-"""Graphs written as text: ``A -> B <- C; D -- E; {F, G, H}; K``, or R's model strings, ``[A][C][B|A:C]``."""
+"""Graphs written as text: ``A -> B <- C; D -- E; {F, G, H}; K``, or as R does, ``[A][C][B|A:C]`` and ``~A:B + B:C``."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from suffice.errors import OptionError
 
 #: One node of a model string: the child, and its parents.
 _MODEL_NODE = re.compile(r"\[([^\[\]|]+)(?:\|([^\[\]|]+))?\]\s*")
+#: Edges as others write them.
+_OTHER_EDGES = "\u2192|\u2190|\u2014|\u2013| - | => | <= | ~ "
 #: What others write, which here would be taken for letters of a name.
-_FOREIGN = re.compile("^>|<$|\u2192|\u2190|\u2014|\u2013|^-|-$| - |[{}]")
+_FOREIGN = re.compile(f"^>|<$|^-|-$|[{{}}]|{_OTHER_EDGES}")
+#: A name in quotation marks, which may hold anything, with what stands before it; its end is that of a name.
+_QUOTED = re.compile(r"""(^|[;\n{,>-])(\s*)(["'])(.+?)\3(?=\s*(?:$|[;\n},<-]))""")
+#: Statements in braces after a word, as Graphviz and dagitty write a whole graph.
+_WRAPPED = re.compile(r"(?:strict\s+)?(?:digraph|graph|dag)\b[^{}]*\{([^{}]*)\}\s*")
+#: Stands before the number of a name in quotation marks while the text is taken apart: a character for private use.
+_SHELTER = "\ue000"
 
 
 class WrittenGraph(NamedTuple):
@@ -23,13 +31,16 @@ class WrittenGraph(NamedTuple):
 
 def is_written(text: str) -> bool:
     """Whether a text is a graph rather than the name of a file."""
-    return any(mark in text for mark in ("->", "<-", "--", "{")) or _MODEL_NODE.match(text.strip()) is not None
+    plain = text.strip()
+    marked = any(mark in text for mark in ("->", "<-", "--", "{", ";", "\n")) or re.search(_OTHER_EDGES, text)
+    return bool(marked) or plain.startswith("~") or _MODEL_NODE.match(plain) is not None
 
 
 def parse_graph(text: str, expected: str) -> WrittenGraph:
-    """Edges written as text, one or several to a statement: ``A->B->C; D--E; {F, G, H}; K``; or a model string of R.
+    """Edges written as text, one or several to a statement: ``A->B->C; D--E; {F, G, H}; K``; or a formula of R.
 
-    Statements end with a semicolon or a line; what follows ``#`` is a comment.
+    Statements end with a semicolon or a line; what follows ``#`` is a comment. A name that holds such marks stands in
+    quotation marks.
 
     expected: what the errors say was expected.
 
@@ -37,9 +48,35 @@ def parse_graph(text: str, expected: str) -> WrittenGraph:
     (('a', 'b'), ('c', 'b'))
     >>> parse_graph("[a][c][b|a:c]", "edges").arrows
     (('a', 'b'), ('c', 'b'))
+    >>> parse_graph("~a:b + b:c", "edges").cliques
+    (('a', 'b'), ('b', 'c'))
+    >>> parse_graph("'a->b' -> c", "edges").arrows
+    (('a->b', 'c'),)
     """
     if text.strip().startswith("["):
         return _model_string(text.strip(), expected)
+    if text.strip().startswith("~"):
+        return _generators(text.strip(), expected)
+    quoted: dict[str, str] = {}
+
+    def sheltered(name: re.Match[str]) -> str:
+        token = f"{_SHELTER}{len(quoted)}"
+        quoted[token] = name[4]
+        return f"{name[1]}{name[2]}{token}"
+
+    plain = _QUOTED.sub(sheltered, text)
+    wrapped = _WRAPPED.fullmatch(plain.strip())
+    read = _statements(plain if wrapped is None else wrapped[1], text, expected)
+    return WrittenGraph(*(tuple(_named(part, quoted) for part in parts) for parts in read)) if quoted else read
+
+
+def _named(part: Any, quoted: dict[str, str]) -> Any:
+    """Names, alone or in tuples, with those in quotation marks as they were."""
+    return tuple(_named(name, quoted) for name in part) if isinstance(part, tuple) else quoted.get(part, part)
+
+
+def _statements(text: str, whole: str, expected: str) -> WrittenGraph:
+    """What the statements of a text say."""
     arrows: list[tuple[str, str]] = []
     cliques: list[tuple[str, ...]] = []
     alone: list[str] = []
@@ -54,7 +91,7 @@ def parse_graph(text: str, expected: str) -> WrittenGraph:
         names = [name.strip() for name in parts[::2]]
         _check_names(names, statement)
         if not all(names):
-            raise OptionError(f"The statement {statement!r} names no variable at one end. {expected}.")
+            raise OptionError(f"The statement {statement!r} names no variable at one end; {expected}.")
         if len(names) == 1:
             alone.append(names[0])
         for first, mark, second in zip(names, parts[1::2], names[1:], strict=False):
@@ -63,7 +100,7 @@ def parse_graph(text: str, expected: str) -> WrittenGraph:
             else:
                 arrows.append((first, second) if mark == "->" else (second, first))
     if not (arrows or cliques or alone):
-        raise OptionError(f"The structure {text!r} is empty. {expected}.")
+        raise OptionError(f"The structure {whole!r} is empty; {expected}.")
     return WrittenGraph(tuple(arrows), tuple(cliques), tuple(alone))
 
 
@@ -73,8 +110,22 @@ def _check_names(names: list[str], statement: str) -> None:
     if any(_FOREIGN.search(name) for name in names) or (joined and any("," in name for name in names)):
         raise OptionError(
             f"The statement {statement!r} is not written as edges are here: 'A -> B', 'A <- B' or 'A -- B', several "
-            "apart by semicolons or lines, and '{A, B, C}' for a clique by itself."
+            "apart by semicolons or lines, and '{A, B, C}' for a clique by itself. Put a name that holds such marks "
+            "into quotation marks."
         )
+
+
+def _generators(text: str, expected: str) -> WrittenGraph:
+    """``~A:B + B:C``, the generators of a graphical or log-linear model, as R's gRim and loglm write them."""
+    terms = [[name.strip() for name in re.split(r"[:*]", term)] for term in text[1:].split("+")]
+    odd = [name for term in terms for name in term if not name or re.search(r"[|^~\-]|^\.$", name)]
+    if odd:
+        raise OptionError(
+            f"The formula {text!r} holds {odd[0]!r}; a formula of a graph is written ~A:B + B:C, with the names of "
+            f"each clique apart by colons. {expected[:1].upper()}{expected[1:]}."
+        )
+    cliques = [tuple(term) for term in terms if len(term) > 1]
+    return WrittenGraph((), tuple(cliques), tuple(term[0] for term in terms if len(term) == 1))
 
 
 def _model_string(text: str, expected: str) -> WrittenGraph:
@@ -87,7 +138,7 @@ def _model_string(text: str, expected: str) -> WrittenGraph:
         if node is None:
             raise OptionError(
                 f"The model string {text!r} cannot be read from {text[position:]!r} on: a node is written [child] or "
-                f"[child|parent:parent]. {expected}."
+                f"[child|parent:parent]; {expected}."
             )
         child, parents = node[1].strip(), [name.strip() for name in (node[2] or "").split(":")]
         alone.append(child)

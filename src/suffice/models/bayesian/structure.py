@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import OptionError, listing, unknown_variable
+from suffice.errors import OptionError, unknown_variable
 from suffice.fitting import outlets
 from suffice.graphs.directed import check_acyclic, parents_of
 from suffice.graphs.nodes import refuse_table
 from suffice.graphs.notation import WrittenGraph, is_written, parse_graph
+from suffice.graphs.others import GivenGraph, graph_of, matrix_of
 
 Parents = dict[Hashable, tuple[Hashable, ...]]
 
@@ -22,6 +23,8 @@ EXPECTED = (
     "of networkx, igraph or pyAgrum, a matrix of 0 and 1 (parents in rows), a Bayesian network, or the path of a file "
     "that holds one"
 )
+#: What the entries of a matrix are.
+ENTRIES = "1 in row a, column b is the arc a -> b, 0 is none"
 
 
 #: Structures that are made of the columns of `fit`: the target is the parent of all of them, and they of none.
@@ -71,15 +74,11 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
         parents = _from_text(structure)
     elif isinstance(structure, Mapping):
         parents = _from_mapping(structure)
-    elif (square := _adjacency(structure)) is not None:
-        parents = square
-    elif hasattr(structure, "get_edgelist") and hasattr(structure, "vs"):
-        parents = _from_igraph(structure)
-    elif hasattr(structure, "arcs") and hasattr(structure, "cpt"):
-        order = structure.topologicalOrder()
-        parents = {structure.variable(node).name(): tuple(structure.cpt(node).names[1:]) for node in order}
-    elif hasattr(structure, "is_directed") and hasattr(structure, "edges"):
-        parents = _from_networkx(structure)
+    elif (square := matrix_of(structure, ENTRIES)) is not None:
+        names, entries = square
+        parents = {node: tuple(names[row] for row in np.flatnonzero(entries[:, k])) for k, node in enumerate(names)}
+    elif (given := graph_of(structure)) is not None:
+        parents = _from_graph(given)
     elif _is_network(structure):
         parents = {node: tuple(structure.parents(node)) for node in structure.nodes}
     elif hasattr(structure, "get_params"):
@@ -88,7 +87,8 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
         raise OptionError(f"The structure is {structure!r}; {EXPECTED}.")
     else:
         refuse_table(structure, EXPECTED)
-        parents = parents_of([_hashable(tuple(edge) if isinstance(edge, list) else edge) for edge in structure])
+        edges = structure.tolist() if isinstance(structure, np.ndarray) else structure
+        parents = parents_of([_hashable(tuple(edge) if isinstance(edge, list) else edge) for edge in edges])
     for node in extra:
         parents.setdefault(node, ())
     if not parents:
@@ -150,44 +150,13 @@ def _from_text(graph: WrittenGraph) -> Parents:
     return parents | parents_of(graph.arrows)
 
 
-def _adjacency(structure: Any) -> Parents | None:
-    """Parents by a square matrix of truth values or 0 and 1, whose rows are parents; None where it is something else.
-
-    The names are those of a frame, whose rows and columns agree, else 0, 1, 2, ... Two rows of an array are edges.
-    """
-    named = hasattr(structure, "columns") and hasattr(structure, "index")
-    values = np.asarray(structure) if named or isinstance(structure, np.ndarray) else None
-    if values is None or values.ndim != 2 or values.shape[0] != values.shape[1] or values.dtype.kind not in "biuf":
-        return None
-    if not named and (len(values) < 3 or not np.isin(values, (0, 1)).all()):
-        return None
-    names = list(structure.columns) if named else list(range(len(values)))
-    if named and list(structure.index) != names:
+def _from_graph(graph: GivenGraph) -> Parents:
+    if not graph.directed:
         raise OptionError(
-            f"The rows of the adjacency matrix are {listing(structure.index)}, and its columns {listing(names)}; "
-            "expected the same names in the same order."
+            "The graph has no directions; a Bayesian network needs a directed one, such as networkx.DiGraph. Give it "
+            "directions, or use a MarkovNetwork."
         )
-    if not np.isin(values, (0, 1)).all():
-        raise OptionError(
-            "The adjacency matrix holds other numbers than 0 and 1; 1 in row a, column b is the arc a -> b, 0 is none."
-        )
-    return {child: tuple(names[row] for row in np.flatnonzero(values[:, column])) for column, child in enumerate(names)}
-
-
-def _from_igraph(graph: Any) -> Parents:
-    if not graph.is_directed():
-        raise OptionError("The graph has no directions; a Bayesian network needs a directed one.")
-    names = list(graph.vs["name"]) if "name" in graph.vs.attributes() else list(range(len(graph.vs)))
-    read: dict[Hashable, list[Hashable]] = {name: [] for name in names}
-    for parent, child in graph.get_edgelist():
-        read[names[child]].append(names[parent])
-    return {node: tuple(parents) for node, parents in read.items()}
-
-
-def _from_networkx(graph: Any) -> Parents:
-    if not graph.is_directed():
-        raise OptionError("The graph has no directions; a Bayesian network needs a directed graph (networkx.DiGraph).")
     read: dict[Hashable, list[Hashable]] = {node: [] for node in graph.nodes}
-    for parent, child in graph.edges():  # Of a multigraph too: an edge given twice is then a parent twice.
+    for parent, child in graph.joined:
         read[child].append(parent)
     return {node: tuple(parents) for node, parents in read.items()}

@@ -155,9 +155,11 @@ def _matrix_of(structure: object) -> NDArray[Any] | None:
     entries = getattr(structure, "precision_", structure)
     if not hasattr(entries, "shape"):
         return None
-    matrix = np.asarray(entries)
+    matrix = entries.toarray() if hasattr(entries, "toarray") else np.asarray(entries)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
-    if not square or matrix.dtype.kind not in "bif" or (matrix.dtype.kind == "i" and len(matrix) == 2):
+    # Two rows of integers of an array may be two edges, unless they are 0 and 1, which would join nodes to themselves.
+    named = hasattr(entries, "columns") or bool(square and np.isin(matrix, (0, 1)).all())
+    if not square or matrix.dtype.kind not in "bif" or (matrix.dtype.kind == "i" and len(matrix) == 2 and not named):
         raise OptionError(
             f"The structure is an array of shape {matrix.shape} and type {matrix.dtype}; expected a square matrix "
             "whose entries say which columns are joined. Give pairs of nodes as a list of tuples."
@@ -168,7 +170,13 @@ def _matrix_of(structure: object) -> NDArray[Any] | None:
 def _names_of(structure: object, size: int) -> Names:
     """Names of the columns of a matrix: its own, those that a fitted model has seen, or 0, 1, ..."""
     named = getattr(structure, "feature_names_in_", getattr(structure, "columns", None))
-    return tuple(range(size)) if named is None else tuple(named)
+    names = tuple(range(size)) if named is None else tuple(named)
+    if hasattr(structure, "index") and tuple(structure.index) != names:
+        raise OptionError(
+            f"The rows of the matrix are {listing(structure.index)}, and its columns {listing(names)}; expected the "
+            "same names in the same order."
+        )
+    return names
 
 
 def _from_support(matrix: NDArray[Any], names: Names) -> GraphStructure:

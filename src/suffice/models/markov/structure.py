@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, shortened
 from suffice.graphs.nodes import refuse_table
 from suffice.graphs.notation import WrittenGraph, is_written, parse_graph
+from suffice.graphs.others import Adjacency, GivenGraph, graph_of, matrix_of
 from suffice.models.markov.feature import Feature
 
 Names = tuple[Hashable, ...]
 EXPECTED = (
-    "expected a list of cliques such as [('A', 'B'), ('B', 'C')] and of features, text such as 'A -- B -- C; {C, D}', "
-    "a symmetric matrix of 0 and 1, or a graph of networkx or igraph"
+    "expected a list of cliques such as [('A', 'B'), ('B', 'C')] and of features, text such as 'A -- B -- C; {C, D}' "
+    "or '~A:B + B:C', a dict {node: neighbours}, a symmetric matrix of 0 and 1, or a graph of networkx, igraph or "
+    "pyAgrum"
 )
+#: What the entries of a matrix are.
+ENTRIES = "1 joins a row and a column, 0 does not"
 #: A term of a log-linear model: a clique with one weight for each joint state, or a feature with one weight.
 Term = Names | Feature
 
@@ -26,35 +30,36 @@ def read_terms(structure: Any) -> tuple[Term, ...]:
 
     Args:
         structure: cliques (tuples of variables, of any size) and features in one list; a single variable may stand for
-            itself; text such as ``"a -- b; {b, c, d}"``; a graph of networkx or igraph or a symmetric adjacency matrix,
-            whose edges are cliques and whose nodes without edges are cliques of one; another network with terms; or a
-            directed model, whose families are the cliques.
+            itself; text such as ``"a -- b; {b, c, d}"`` or ``"~a:b + b:c:d"``; a graph of networkx, igraph or pyAgrum,
+            a dict of neighbours or a symmetric adjacency matrix, whose edges are cliques and whose nodes without edges
+            are cliques of one; another network with terms; or a directed model, whose families are the cliques.
     """
     if isinstance(getattr(structure, "terms", None), tuple):
         return tuple(structure.terms)
-    if hasattr(structure, "arcs") and hasattr(structure, "cpt"):
-        raise directed()
-    if hasattr(structure, "get_edgelist") and hasattr(structure, "vs"):
-        return tuple(_igraph_cliques(structure))
-    if (joined := _adjacency(structure)) is not None:
-        return joined
+    if (matrix := matrix_of(structure, ENTRIES)) is not None:
+        return _from_matrix(matrix)
+    if (graph := graph_of(structure)) is not None:
+        return _with_alone(graph_edges(_undirected(graph)), graph.nodes)
     if hasattr(structure, "nodes") and callable(getattr(structure, "parents", None)):
         return tuple((*structure.parents(node), node) for node in structure.nodes)
-    if hasattr(structure, "is_directed") and hasattr(structure, "edges"):
-        return tuple(_graph_cliques(structure))
+    if isinstance(getattr(structure, "edges", None), tuple) and hasattr(structure, "nodes"):
+        return _with_alone(structure.edges, structure.nodes)
+    if isinstance(structure, Mapping):
+        return _from_matrix(_neighbours(structure))
     if isinstance(structure, str) and is_written(structure):
         return _from_text(parse_graph(structure, EXPECTED))
     if isinstance(structure, str | bytes | Feature) or not isinstance(structure, Iterable):
         raise OptionError(f"The structure is {structure!r}; {EXPECTED}.")
     refuse_table(structure, EXPECTED)
-    return tuple(_read_term(term) for term in structure)
+    terms = structure.tolist() if isinstance(structure, np.ndarray) else structure
+    return tuple(_read_term(term) for term in terms)
 
 
 def _from_text(graph: WrittenGraph) -> tuple[Names, ...]:
     if graph.arrows:
         raise OptionError(
-            f"The structure has the arrow {' -> '.join(graph.arrows[0])}; a Markov network has lines, 'a -- b'. Write "
-            "lines, or use a BayesianNetwork."
+            f"The structure has the arrow {' -> '.join(graph.arrows[0])}; an undirected model has lines, 'a -- b'. "
+            "Write lines, or use a BayesianNetwork."
         )
     return (*graph.cliques, *((name,) for name in graph.alone))
 
@@ -74,65 +79,63 @@ def _read_term(term: object) -> Term:
     return clique
 
 
-def directed() -> OptionError:
-    """The error for a graph of another kind."""
-    return OptionError(
-        "The graph has directions; a Markov network needs an undirected one. Use "
-        "MarkovNetwork.from_bayesian_network, or graph.to_undirected()."
-    )
-
-
-def _with_alone(edges: Sequence[tuple[Hashable, Hashable]], nodes: Iterable[Hashable]) -> list[Names]:
-    """Edges, then the nodes without one."""
-    joined = {node for edge in edges for node in edge}
-    return [*edges, *((node,) for node in nodes if node not in joined)]
-
-
-def _graph_cliques(graph: Any) -> list[Names]:
-    if graph.is_directed():
-        raise directed()
-    return _with_alone(graph_edges(graph), graph.nodes)
-
-
-def _igraph_cliques(graph: Any) -> list[Names]:
-    if graph.is_directed():
-        raise directed()
-    names = list(graph.vs["name"]) if "name" in graph.vs.attributes() else list(range(len(graph.vs)))
-    return _with_alone(graph_edges([(names[a], names[b]) for a, b in graph.get_edgelist()]), names)
-
-
-def _adjacency(structure: Any) -> tuple[Names, ...] | None:
-    """Edges by a symmetric matrix of 0 and 1, named by a frame, else 0, 1, 2, ...; None where it is something else."""
-    named = hasattr(structure, "columns") and hasattr(structure, "index")
-    values = np.asarray(structure) if named or isinstance(structure, np.ndarray) else None
-    square = values is not None and values.ndim == 2 and values.shape[0] == values.shape[1]
-    if values is None or not square or values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
-        return None
-    if not named and len(values) < 3:  # Two rows of an array are cliques.
-        return None
-    names = list(structure.columns) if named else list(range(len(values)))
-    if named and list(structure.index) != names:
+def _undirected(graph: GivenGraph) -> tuple[Names, ...]:
+    """What a graph joins; one with directions is another kind."""
+    if graph.directed:
         raise OptionError(
-            f"The rows of the adjacency matrix are {listing(structure.index)}, and its columns {listing(names)}; "
-            "expected the same names in the same order."
+            "The graph has directions; an undirected model needs a graph without. Use its to_undirected(), or "
+            "MarkovNetwork.from_bayesian_network, which joins parents too."
         )
-    if not np.array_equal(values, values.T):
-        first, second = np.argwhere(values != values.T)[0]
+    return graph.joined
+
+
+def _with_alone(joined: Sequence[Names], nodes: Iterable[Hashable]) -> tuple[Names, ...]:
+    """Edges and cliques, then the nodes without one."""
+    placed = {node for names in joined for node in names}
+    return (*joined, *((node,) for node in nodes if node not in placed))
+
+
+def _neighbours(structure: Mapping[Any, Any]) -> Adjacency:
+    """A dict of neighbours as a matrix."""
+    for node, near in structure.items():
+        if not isinstance(near, list | tuple | set | frozenset | Mapping):
+            raise OptionError(
+                f"The neighbours of {node!r} are {shortened(near)}; expected a list of names. Potentials go to "
+                "MarkovNetwork.from_potentials."
+            )
+    names = tuple(dict.fromkeys([*structure, *(_read_name(name) for near in structure.values() for name in near)]))
+    numbers = {name: number for number, name in enumerate(names)}
+    entries = np.zeros((len(names), len(names)), dtype=bool)
+    for node, near in structure.items():
+        entries[numbers[node], [numbers[name] for name in near]] = True
+    return Adjacency(names, entries)
+
+
+def _read_name(name: object) -> Hashable:
+    if not isinstance(name, Hashable):
+        raise OptionError(f"A node is named {name!r}, which cannot be a variable; use texts, numbers or tuples.")
+    return name
+
+
+def _from_matrix(matrix: Adjacency) -> tuple[Names, ...]:
+    """Edges by a symmetric matrix, and the nodes without any."""
+    names, entries = matrix
+    if not np.array_equal(entries, entries.T):
+        first, second = np.argwhere(entries & ~entries.T)[0]
         raise OptionError(
-            f"The adjacency matrix joins {names[first]!r} to {names[second]!r} and not the other way round; a Markov "
-            "network needs a symmetric one. Arcs are for a BayesianNetwork."
+            f"The structure joins {names[first]!r} to {names[second]!r} and not the other way round; an undirected "
+            "model needs both. Arcs are for a BayesianNetwork."
         )
-    pairs = np.argwhere(np.triu(values != 0))
-    return tuple(_with_alone(graph_edges([(names[a], names[b]) for a, b in pairs]), names))
+    pairs = np.argwhere(np.triu(entries))
+    return _with_alone(graph_edges([(names[a], names[b]) for a, b in pairs]), names)
 
 
-def graph_edges(graph: Any) -> list[tuple[Hashable, Hashable]]:
-    """The edges of a networkx graph or of a list of pairs; loops and repeated edges are errors."""
-    given = graph.edges() if hasattr(graph, "is_directed") else graph
-    edges: dict[frozenset[Hashable], tuple[Hashable, Hashable]] = {}
+def graph_edges(given: Iterable[Any]) -> list[Names]:
+    """Pairs of nodes, or cliques of more; loops and repeated edges are errors."""
+    edges: dict[frozenset[Hashable], Names] = {}
     for edge in given:
         pair = tuple(edge) if isinstance(edge, tuple | list) else (edge,)
-        if len(pair) != 2 or pair[0] == pair[1]:
+        if len(pair) < 2 or len(set(map(_read_name, pair))) < len(pair):
             raise OptionError(
                 f"Found the edge {edge!r}; expected two different variables. Leave loops out, and the diagonal of a "
                 "matrix."
@@ -143,10 +146,20 @@ def graph_edges(graph: Any) -> list[tuple[Hashable, Hashable]]:
     return list(edges.values())
 
 
-def graph_nodes(graph: Any, edges: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
-    """Nodes of a networkx graph, or those that the edges name."""
-    given = graph.nodes if hasattr(graph, "is_directed") else ()
-    return list(dict.fromkeys([*given, *(node for edge in edges for node in edge)]))
+def graph_parts(structure: Any) -> tuple[list[Names], list[Hashable]]:
+    """The edges and the nodes of a graph in any form, for models of pairs."""
+    if isinstance(structure, list | tuple | set):
+        structure = graph_edges(structure)
+    edges: list[Names] = []
+    terms = read_terms(structure)
+    for term in terms:
+        if isinstance(term, Feature) or len(term) > 2:
+            raise OptionError(f"Found {term!r}; expected a graph, whose edges join two variables each.")
+        if len(term) == 2:
+            edges.append(term)
+    graph = graph_of(structure)
+    first = () if graph is None else graph.nodes
+    return edges, list(dict.fromkeys([*first, *term_variables(terms)]))
 
 
 def grid_edges(rows: int, columns: int) -> list[tuple[Hashable, Hashable]]:
@@ -183,8 +196,7 @@ def agreement(first: Any, second: Any) -> bool:
 
 def ising_terms(graph: Any) -> tuple[list[Feature], list[Hashable]]:
     """A field for each node and a coupling for each edge, and the nodes."""
-    edges = graph_edges(graph)
-    nodes = graph_nodes(graph, edges)
+    edges, nodes = graph_parts(graph)
     fields = [Feature((node,), value_of, name=f"field {node}") for node in nodes]
     couplings = [Feature(edge, product_of, name=f"coupling {edge[0]}, {edge[1]}") for edge in edges]
     return [*fields, *couplings], nodes
@@ -192,8 +204,7 @@ def ising_terms(graph: Any) -> tuple[list[Feature], list[Hashable]]:
 
 def potts_terms(graph: Any, *, fields: bool, tied: bool) -> tuple[list[Term], list[Hashable]]:
     """A weight for agreement along each edge (one for all edges if tied) and, with fields, a table for each node."""
-    edges = graph_edges(graph)
-    nodes = graph_nodes(graph, edges)
+    edges, nodes = graph_parts(graph)
     terms: list[Term] = [(node,) for node in nodes] if fields else []
     if tied and edges:
         terms.append(Feature(list(edges), agreement, name="agreement"))
