@@ -15,8 +15,9 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.engines.chain_blocks import blocks, map_blocks
+from suffice.engines.symbol_chains import SymbolChains
 from suffice.models.hidden_markov.chains import CALLS, Observed, chains
-from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.emissions.contract import Emission, Symbols
 from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.models.hidden_markov.segments import LONG, Segments
 
@@ -51,8 +52,19 @@ class ChainExpectation:
     def _blocks(self) -> list[tuple[int, int]]:
         return blocks(self.observed.offsets, self.emission.size)
 
+    @cached_property
+    def _symbols(self) -> tuple[Symbols, SymbolChains] | None:
+        """The steps as words of symbols, where that pays and no state is known."""
+        observed, symbols = self.observed, self.emission.symbols(self.observed.values)
+        if symbols is None or observed.labels is not None:
+            return None
+        words = SymbolChains.of(symbols.codes, observed.offsets, symbols.card, self.emission.size, calls=CALLS)
+        return None if words is None else (symbols, words)
+
     def expect(self, parameters: ChainParameters) -> Statistics:
         """The statistics of all sequences; the log-likelihood is -inf where one has no path."""
+        if self._symbols is not None and (statistics := self._by_symbols(*self._symbols, parameters)) is not None:
+            return statistics
         size = len(parameters.initial)
         if not self.observed.n_sequences:
             sums = self.emission.statistics(self.observed.values, np.zeros((0, size)), parameters.emission)
@@ -65,6 +77,16 @@ class ChainExpectation:
             return self._block(part, parameters)
 
         return sum(map_blocks(task, self._blocks, self.threads), start=0)  # type: ignore[return-value]
+
+    def _by_symbols(self, symbols: Symbols, words: SymbolChains, parameters: ChainParameters) -> Statistics | None:
+        """The statistics by words of symbols; None where a sequence needs log space."""
+        weights, table = self.observed.weights, symbols.table(parameters.emission)
+        sums = words.expectations(parameters.initial, parameters.transitions, table, weights, threads=self.threads)
+        if not sums.exact:
+            return None
+        counted = weights > 0
+        log_likelihood = float(weights[counted] @ sums.log_partition[counted])
+        return Statistics(sums.initial, sums.transitions, symbols.statistics(sums.symbols), log_likelihood)
 
     def _block(self, part: Observed, parameters: ChainParameters) -> Statistics:
         potentials, posteriors = self._scratch(part.n_steps)
@@ -89,6 +111,12 @@ class ChainExpectation:
 
     def log_likelihoods(self, parameters: ChainParameters) -> Floats:
         """Of each sequence (n,), one pass forward."""
+        if self._symbols is not None:
+            symbols, words = self._symbols
+            table = symbols.table(parameters.emission)
+            logs = words.log_partition(parameters.initial, parameters.transitions, table, threads=self.threads)
+            if not np.isnan(logs).any():
+                return logs
 
         def task(span: tuple[int, int]) -> Floats:
             part = self.observed.take(*span)

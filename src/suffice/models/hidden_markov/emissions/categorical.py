@@ -17,7 +17,14 @@ from suffice.families.base import state_codes, take_states
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.families.categoricals import Categoricals
-from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.contract import (
+    UNUSED,
+    Data,
+    Emission,
+    Parameters,
+    Statistics,
+    Symbols,
+)
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.moments import of_rows as moments_of_rows
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
@@ -110,6 +117,17 @@ class CategoricalEmission(Emission):
         # The code -1 of a missing value wraps to the last row; `take` is several times faster than an index.
         scaled, logs = table / top[:, None], np.log(top)
         return np.take(scaled, data[0], axis=0, out=out, mode="wrap"), np.take(logs, data[0], mode="wrap")
+
+    def symbols(self, data: Data) -> Symbols:
+        """Codes of states, and one for missing values, which every state shows with probability 1."""
+        known = len(self.states)
+        every = np.arange(known + bool((data[0] < 0).any()))
+        every[known:] = -1
+
+        def table(parameters: Parameters) -> Floats:
+            return self._rows(parameters).prob(every)
+
+        return Symbols(data[0], len(every), table, lambda counts: {"counts": counts[:known].T.copy()})
 
     def statistics(self, data: Data, weights: Floats, parameters: Parameters) -> Statistics:
         """Counts (size, M)."""

@@ -8,7 +8,8 @@ up over steps: the E-step weighs them by the posterior of the states, the M-step
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,20 @@ from suffice.models.hidden_markov.emissions.standing import Standing
 Data = tuple[NDArray[Any], ...]
 Parameters = dict[str, Floats]
 Statistics = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """Steps as codes (steps,) of `card` symbols, -1 for the last, which stands for a missing value where some are.
+
+    `table(parameters)` has P(symbol | state) (card, size), `statistics(counts)` makes statistics of expected counts
+    (card, size).
+    """
+
+    codes: NDArray[np.int32]
+    card: int
+    table: Callable[[Parameters], Floats]
+    statistics: Callable[[Floats], Statistics]
 
 
 class Emission(ABC):
@@ -123,6 +138,10 @@ class Emission(ABC):
     @abstractmethod
     def statistics(self, data: Data, weights: Floats, parameters: Parameters) -> Statistics:
         """Sums over steps, weighted by (steps, size); what is missing is expected at the parameters."""
+
+    def symbols(self, data: Data) -> Symbols | None:
+        """The steps as symbols; None where the distributions are no tables of probabilities."""
+        return None
 
     # -- maximisation ------------------------------------------------------------------------------------------------
 
