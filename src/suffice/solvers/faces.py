@@ -27,6 +27,7 @@ from suffice.array_types import Flags, Floats
 from suffice.errors import EstimateError
 from suffice.graphs.decomposition import decompose
 from suffice.graphs.nodes import Node
+from suffice.solvers.face_programmes import positive_cells, shortest_direction
 from suffice.solvers.local_faces import local_face
 from suffice.solvers.polytope import MarginalPolytope, Scopes
 
@@ -315,29 +316,13 @@ def _some_distribution(
 
 
 def _programme(polytope: MarginalPolytope, possible: Flags, seen: Flags) -> tuple[Flags, Floats] | None:
-    """Cells of the face, and a direction (weights,) that leaves them and lowers every other possible cell.
-
-    None where the solver of the programme gives up, as it may for numbers of very different size.
-    """
-    from scipy import optimize, sparse
-
-    matrix = _equations(polytope)
-    asked = possible & ~seen
-    n_asked, n_seen = int(asked.sum()), int(seen.sum())
-    answer = optimize.linprog(
-        np.concatenate([-np.ones(n_asked), np.zeros(n_asked + n_seen)]),
-        A_eq=sparse.hstack([matrix[:, asked], matrix[:, asked], matrix[:, seen]], format="csc"),
-        b_eq=np.zeros(matrix.shape[0]),
-        bounds=[(0.0, 1.0)] * n_asked + [(0.0, None)] * n_asked + [(None, None)] * n_seen,
-        method="highs",
-        options={"time_limit": SECONDS},
-    )
-    if answer.x is None or not answer.success:
+    """Cells of the face, and a direction (weights,) that leaves them and lowers every other possible cell."""
+    equations = _equations(polytope)
+    answer = positive_cells(equations, possible & ~seen, seen, SECONDS)
+    if answer is None:
         return None
-    support = seen.copy()
-    support[asked] = answer.x[:n_asked] > 0.5
-    multipliers = np.asarray(answer.eqlin.marginals, dtype=np.float64)
-    return support, multipliers[matrix.shape[0] - polytope.n_weights :]
+    support, multipliers = answer
+    return support, multipliers[equations.shape[0] - polytope.n_weights :]
 
 
 def _shortest(polytope: MarginalPolytope, target: Floats, possible: Flags, support: Flags) -> Floats | None:
@@ -345,27 +330,11 @@ def _shortest(polytope: MarginalPolytope, target: Floats, possible: Flags, suppo
 
     Cells are those of the clusters, with free messages on the separators: some messages make every cluster cell off
     the face at most -1. The average of the observed statistics is not below 0, which says something new only where no
-    distribution has them and the face is empty. None where the solver of the programme gives up.
+    distribution has them and the face is empty.
     """
-    from scipy import optimize, sparse
+    from scipy import sparse
 
-    moments = polytope.moments.T.tocsr()
     free = sparse.vstack([polytope.agreement, polytope.totals], format="csr").T.tocsr()
-    rows = sparse.hstack([moments, -moments, free], format="csr")
-    n_weights, n_free = polytope.n_weights, free.shape[1]
-    off = possible & ~support
-    average = np.concatenate([target, -target, np.zeros(n_free)])
+    average = np.concatenate([target, np.zeros(free.shape[1])])
     average[len(average) - polytope.totals.shape[0] :] = 1.0
-    answer = optimize.linprog(
-        np.concatenate([np.ones(2 * n_weights), np.zeros(n_free)]),
-        A_ub=sparse.vstack([rows[off], sparse.csr_array(-average[None, :])], format="csr"),
-        b_ub=np.append(-np.ones(int(off.sum())), 0.0),
-        A_eq=rows[support],
-        b_eq=np.zeros(int(support.sum())),
-        bounds=[(0.0, None)] * (2 * n_weights) + [(None, None)] * n_free,
-        method="highs",
-        options={"time_limit": SECONDS},
-    )
-    if answer.x is None or not answer.success:
-        return None
-    return np.asarray(answer.x[:n_weights] - answer.x[n_weights : 2 * n_weights], dtype=np.float64)
+    return shortest_direction(polytope.moments.T.tocsr(), free, support, possible & ~support, SECONDS, average)

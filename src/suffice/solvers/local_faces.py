@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Flags, Floats
+from suffice.solvers.face_programmes import positive_cells, shortest_direction
 from suffice.solvers.polytope import project
 
 Names = tuple[Hashable, ...]
@@ -94,48 +95,17 @@ def settled(cards: Mapping[Any, int], scopes: Sequence[Names], left: Flags) -> F
 def _programme(
     scopes: Sequence[Names], cards: Mapping[Any, int], design: Any, seen: Flags
 ) -> tuple[Flags, Floats] | None:
-    from scipy import optimize, sparse
+    from scipy import sparse
 
     agreement = _agreement(cards, scopes)
-    equations = sparse.vstack([agreement, design.T], format="csc")
-    count, n_seen = int((~seen).sum()), int(seen.sum())
-    asked = equations[:, ~seen]
-    answer = optimize.linprog(
-        np.concatenate([-np.ones(count), np.zeros(count + n_seen)]),
-        A_eq=sparse.hstack([asked, asked, equations[:, seen]], format="csc"),
-        b_eq=np.zeros(equations.shape[0]),
-        bounds=[(0.0, 1.0)] * count + [(0.0, None)] * count + [(None, None)] * n_seen,
-        method="highs",
-    )
-    if answer.x is None or not answer.success:
+    answer = positive_cells(sparse.vstack([agreement, design.T], format="csc"), ~seen, seen)
+    if answer is None:
         return None
-    left = seen.copy()
-    left[~seen] = answer.x[:count] > 0.5
+    left, multipliers = answer
     if left.all():
         return left, np.zeros(design.shape[1])
-    multipliers = np.asarray(answer.eqlin.marginals, dtype=np.float64)
-    shortest = _shortest(agreement.T, design, left)
+    shortest = shortest_direction(design, agreement.T, left, ~left)
     return left, multipliers[agreement.shape[0] :] if shortest is None else shortest
-
-
-def _shortest(agreement: Any, design: Any, left: Flags) -> Floats | None:
-    """The direction (weights,) with the least sum of |weights| that leaves these cells and lowers the others by 1."""
-    from scipy import optimize, sparse
-
-    rows = sparse.hstack([design, -design, agreement], format="csr")
-    count, free = design.shape[1], agreement.shape[1]
-    answer = optimize.linprog(
-        np.concatenate([np.ones(2 * count), np.zeros(free)]),
-        A_ub=rows[~left],
-        b_ub=-np.ones(int((~left).sum())),
-        A_eq=rows[left],
-        b_eq=np.zeros(int(left.sum())),
-        bounds=[(0.0, None)] * (2 * count) + [(None, None)] * free,
-        method="highs",
-    )
-    if answer.x is None or not answer.success:
-        return None
-    return np.asarray(answer.x[:count] - answer.x[count : 2 * count], dtype=np.float64)
 
 
 def _agreement(cards: Mapping[Any, int], scopes: Sequence[Names]) -> Any:
