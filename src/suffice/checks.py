@@ -23,6 +23,8 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 #: The most that weights may add up to, so that sums of them and of their products with shares stay finite.
 MOST_WEIGHT = 1e300
+#: Squares of larger numbers, and of smaller ones, leave the range of float64.
+MOST_SIZE, LEAST_SIZE = 1e150, 1e-150
 #: A size in words: a number, then bytes with a prefix of thousands or, with an "i", of 1024.
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[kmgtp]?)(?P<binary>i?)b", re.IGNORECASE)
 
@@ -174,6 +176,17 @@ def checked_floats(
     if not np.isfinite(array).all() or (least is not None and (array < least).any()):
         raise FileFormatError(f"{what} holds a value that is not finite{'' if least is None else ' or is negative'}.")
     return array
+
+
+def check_size(values: NDArray[np.float64], what: str, least: float = LEAST_SIZE) -> None:
+    """Refuse numbers too large to be squared, and numbers that are all too small, 0 aside."""
+    sizes = np.abs(values[values != 0.0]).ravel()
+    largest = float(sizes.max(initial=0.0))
+    if largest > MOST_SIZE or (sizes.size and largest < least):
+        raise OptionError(
+            f"{what} holds {largest:.6g}; sizes between {LEAST_SIZE:g} and {MOST_SIZE:g} can be computed with. Use "
+            "another unit."
+        )
 
 
 def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:

@@ -14,7 +14,7 @@ from suffice.array_types import Floats
 from suffice.attributes import read_parameters
 from suffice.checks import generator as generator
 from suffice.domain import Variable, is_missing
-from suffice.errors import MergeError, OptionError, listing, shortened
+from suffice.errors import MergeError, OptionError, SufficeError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.summaries import SummaryTask
 from suffice.statistics import Summary
@@ -41,27 +41,26 @@ LARGEST_LOCATION = 5e153
 LARGEST_SCALE = 1e304
 
 
-def as_array(values: Any, name: str = "x") -> NDArray[Any]:
+def as_array(values: Any, name: str = "x", error: type[SufficeError] = OptionError) -> NDArray[Any]:
     """An array of whatever type the values have; rows of different lengths are an error."""
     try:
         return np.asarray(values)
     except ValueError:
-        raise OptionError(f"{name} is {shortened(values)}; expected values, in rows of one length.") from None
+        raise error(f"{name} is {shortened(values)}; expected values, in rows of one length.") from None
 
 
-def as_numbers(values: Any, name: str = "x") -> Floats:
+def as_numbers(values: Any, name: str = "x", error: type[SufficeError] = OptionError) -> Floats:
     """The values as float64, NaN for a missing value; text, dates and complex numbers are an error that names one."""
-    array = as_array(values, name)
-    if array.dtype.kind == "O":
-        wrong = next((v for v in array.flat if not (_is_number(v) or is_missing(v))), None)
+    array, wrong = as_array(values, name, error), None
+    if array.dtype.kind == "O" or (array.dtype.kind in "SUc" and array.size):
+        given = np.asarray(values, dtype=object)
+        wrong = next((v for v in given.flat if not (_is_number(v) or is_missing(v))), None)
         if wrong is None:
-            array = np.array([_as_double(v) for v in array.flat]).reshape(array.shape)
+            array = np.array([_as_double(v) for v in given.flat]).reshape(array.shape)
     elif array.dtype.kind not in "biuf":
         wrong = array.flat[0].item() if array.size else array.dtype
-    else:
-        wrong = None
     if wrong is not None:
-        raise OptionError(f"{name} holds {shortened(wrong)} ({type(wrong).__name__}); expected numbers.")
+        raise error(f"{name} holds {shortened(wrong)} ({type(wrong).__name__}); expected numbers.")
     with np.errstate(over="ignore"):  # Wider floats beyond float64.
         return array.astype(np.float64, copy=False)
 
@@ -83,11 +82,12 @@ def _as_double(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def as_floats(values: Any, name: str) -> Floats:
-    """A read-only copy as a float64 array of finite numbers, or an error that names the argument."""
-    array = np.array(as_numbers(values, name))
+def as_floats(values: Any, name: str, error: type[SufficeError] = OptionError) -> Floats:
+    """A read-only copy as a float64 array of finite numbers, or an error that names the argument and what is not."""
+    array = np.array(as_numbers(values, name, error))
     if not np.isfinite(array).all():
-        raise OptionError(f"{name} is {shortened(values)}; expected finite numbers.")
+        wrong = np.asarray(values, dtype=object)[~np.isfinite(array)].flat[0]
+        raise error(f"{name} {'holds' if array.ndim else 'is'} {shortened(wrong)}; expected finite numbers.")
     array.flags.writeable = False
     return array
 

@@ -205,9 +205,9 @@ def test_a_singular_covariance_without_a_verdict_says_so(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("a", "holds 'a'; expected numbers"),
-        (1j, r"holds 1j; expected numbers"),
-        (None, "holds None; expected numbers"),
+        ("a", r"holds 'a' \(str\); expected numbers"),
+        (1j, r"holds 1j \(complex\); expected numbers"),
+        (None, "holds None; expected finite"),
         (np.nan, "holds nan; expected finite"),
         (1e308, r"variance of 'a' is 1e\+308: too large"),
         (1e300, r"variance of 'a' is 1e\+300: too large"),

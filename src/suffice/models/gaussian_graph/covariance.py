@@ -12,6 +12,7 @@ from suffice import double_double
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
 from suffice.errors import DataError, OptionError, listing, shortened
+from suffice.families.base import as_floats
 from suffice.families.matrices import ASYMMETRY
 
 #: Variances, and rows, whose products stay within float64.
@@ -32,33 +33,17 @@ def moments_of(
     if columns is None and hasattr(covariance, "columns") and set(covariance.index) == set(covariance.columns):
         covariance = covariance.loc[list(covariance.columns)]  # Rows by name, as columns are.
     order = _order_of(covariance, columns, nodes, named)
-    S = real_numbers(covariance, "The covariance", DataError)[np.ix_(order, order)]
+    S = as_floats(covariance, "The covariance", DataError)[np.ix_(order, order)]
     _check(S, nodes)
     weight, middle = double_double.pair(float(n)), double_double.pair(mean)
     about = double_double.add(double_double.pair((S + S.T) / 2), double_double.outer(middle, middle))
     return MomentSums(weight, double_double.scale(middle, float(n)), double_double.scale(about, float(n)))
 
 
-def real_numbers(values: object, what: str, error: type[Exception]) -> Floats:
-    """An array of finite numbers; text, complex numbers and others are an error that names the first of them."""
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise error(f"{what} is {shortened(values)}; expected numbers.") from None
-    if array.dtype.kind not in "biuf":
-        for value in np.asarray(values, dtype=object).ravel().tolist():
-            if not isinstance(value, int | float | np.integer | np.floating):
-                raise error(f"{what} holds {value!r}; expected numbers.")
-    numbers = np.array(array, dtype=np.float64)
-    if not np.isfinite(numbers).all():
-        raise error(f"{what} holds {numbers[~np.isfinite(numbers)][0]}; expected finite numbers.")
-    return numbers
-
-
 def by_node(values: Any, nodes: Sequence[Hashable]) -> Floats:
     """The sample mean (p,), by node or in their order."""
     named = isinstance(values, Mapping) or hasattr(values, "loc")
-    means = real_numbers([values[node] for node in nodes] if named else values, "sample_mean", OptionError)
+    means = as_floats([values[node] for node in nodes] if named else values, "sample_mean")
     if means.shape != (len(nodes),):
         raise OptionError(f"sample_mean has shape {means.shape}; expected {len(nodes)} finite numbers.")
     return means

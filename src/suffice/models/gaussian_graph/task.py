@@ -13,12 +13,13 @@ from suffice.answers import MomentSums
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, MergeError, OptionError, listing, meant
+from suffice.families.base import as_floats
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.gaussian_graph.certificate import in_units, measure, with_mean
-from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of, real_numbers
+from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of
 from suffice.models.gaussian_graph.existence import decide
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import Selection, learn
@@ -46,7 +47,7 @@ class GaussianGraphTask(SummaryTask[GaussianGraphFitted]):
                 near = "".join(meant(name, nodes) for name in given if name not in nodes)
                 raise OptionError(f"mean has {listing(given)}; expected one number for each of {listing(nodes)}.{near}")
             given = [given[node] for node in nodes]
-        mean = real_numbers(given, "mean", OptionError)
+        mean = as_floats(given, "mean")
         if mean.shape != (len(nodes),):
             raise OptionError(f"mean has shape {mean.shape}; expected {len(nodes)} finite numbers, one for each node.")
         return mean
@@ -115,7 +116,7 @@ class GaussianGraphTask(SummaryTask[GaussianGraphFitted]):
         given, p = self.options["start"], len(self.structure.nodes)
         if given is None:
             return None
-        start = real_numbers(given, "start", OptionError)
+        start = as_floats(given, "start")
         if start.shape != (p, p) or not np.allclose(start, start.T):
             raise OptionError(f"start has shape {start.shape}; expected a symmetric precision of shape {(p, p)}.")
         if start[~self.structure.support].any():

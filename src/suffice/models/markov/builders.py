@@ -11,7 +11,7 @@ from suffice.array_types import Floats
 from suffice.checks import choice
 from suffice.choices import Coding
 from suffice.errors import NotFittedError, OptionError, listing, shortened
-from suffice.models.markov.number_checks import real_numbers
+from suffice.families.base import as_numbers
 from suffice.models.markov.structure import (
     grid_edges,
     ising_terms,
@@ -126,7 +126,7 @@ def _read_potentials(
                 own = ordered.domain[name]
                 array = array.take([own.index(state) for state in declared[name]], axis=axis)
         else:
-            array = real_numbers(values, f"The potential of {listing(names)}")
+            array = np.array(as_numbers(values, f"The potential of {listing(names)}"))
             _declare_axes(names, array.shape, declared)
         if not np.isfinite(array).all() or (array < 0).any():
             raise OptionError(

@@ -32,9 +32,8 @@ from suffice.domain import Domain, Variable, is_missing, sort_states
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.tree_margins import margins_of_table
 from suffice.errors import DataError, MergeError, MissingColumnError, listing
-from suffice.families.base import as_array
+from suffice.families.base import as_array, as_numbers
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.number_checks import real_numbers
 from suffice.solvers.margins import TOLERANCE
 from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table
@@ -211,7 +210,7 @@ def note_total(what: str, values: object) -> tuple[str, ...]:
 
 
 def _checked(values: object, what: str) -> Floats:
-    array = real_numbers(values, what, DataError)
+    array = as_numbers(values, what, DataError)
     if not np.isfinite(array).all() or (array < 0).any():
         wrong = array[~np.isfinite(array) | (array < 0)].ravel()[0]
         raise DataError(f"{what} holds {wrong}; expected counts, finite and at least 0.")

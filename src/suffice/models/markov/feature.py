@@ -11,9 +11,10 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.calls import explain_methods
+from suffice.checks import check_size
 from suffice.domain import Domain, state_key
 from suffice.errors import FileFormatError, OptionError, listing
-from suffice.models.markov.number_checks import check_size, real_numbers
+from suffice.families.base import as_numbers
 from suffice.table import Table
 
 Names = tuple[Hashable, ...]
@@ -170,7 +171,7 @@ def _evaluate(values: object, domain: Domain, name: str) -> Floats:
         return _from_function(values, domain, name)
     if isinstance(values, str):
         raise OptionError(f"The feature {name!r} is {values!r}; expected numbers or a function of its variables.")
-    array = real_numbers(values, f"The feature {name!r}")
+    array = np.array(as_numbers(values, f"The feature {name!r}"))
     if array.shape != shape:
         raise OptionError(
             f"The feature {name!r} has values of shape {array.shape}; its variables {listing(domain.names)} have "
@@ -202,7 +203,7 @@ def _from_mapping(values: Mapping[Any, Any], domain: Domain, name: str) -> Float
         if len(joint) != len(domain):
             raise OptionError(f"The joint state {states!r} of a feature does not name {listing(domain.names)}.")
         cell = tuple(variable.index(state) for variable, state in zip(domain.variables, joint, strict=True))
-        table[cell] = real_numbers(value, f"The feature {name!r} at {listing(joint)}")
+        table[cell] = as_numbers(value, f"The feature {name!r} at {listing(joint)}")
     return table
 
 

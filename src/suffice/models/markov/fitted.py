@@ -19,7 +19,7 @@ from suffice.engines import registry
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
-from suffice.families.base import take_states
+from suffice.families.base import as_numbers, take_states
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.tables import coded_columns
 from suffice.models.em.rows import has_missing, read_rows
@@ -33,7 +33,6 @@ from suffice.models.markov.feature_spread import centred, offsets
 from suffice.models.markov.inference import ExactInference, NetworkInference
 from suffice.models.markov.ising import couplings_of, fields_of
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.number_checks import real_numbers
 from suffice.models.markov.structure import Term
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
@@ -139,7 +138,7 @@ class MarkovFitted:
 
     def log_partition_of(self, weights: ArrayLike) -> float:
         """Log Z at other finite weights, in the order of `weight_names_`; `log_partition_` is that of the fit."""
-        given = real_numbers(weights, "The list of weights")
+        given = as_numbers(weights, "The list of weights")
         if given.shape != self.finite.shape or not np.isfinite(given).all():
             raise OptionError(f"The weights have shape {given.shape}; expected {len(self.finite)} finite numbers.")
         return self.near.margins(given)[0] + inner(given, offsets(self.near.model))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import LEAST_SIZE, check_size
 from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
-from suffice.models.markov.number_checks import SMALLEST, check_size
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 
@@ -48,7 +48,7 @@ def penalised_slope(penalty: Penalty | None, weights: Floats, slope: Floats, wei
 
 def _vector(value: object, size: int, what: str) -> Floats:
     array = np.asarray(value, dtype=np.float64)
-    check_size(array, f"The {what} of the prior", least=0.0 if what == "mean" else SMALLEST)
+    check_size(array, f"The {what} of the prior", least=0.0 if what == "mean" else LEAST_SIZE)
     if array.ndim and array.shape != (size,):
         raise OptionError(
             f"The {what} of the prior has shape {array.shape}; the model has {size} weights, in the order of "

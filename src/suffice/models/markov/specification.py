@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.checks import byte_count, generator
+from suffice.checks import byte_count, check_size, generator
 from suffice.domain import Domain, Variable, declare_all
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
@@ -23,6 +23,7 @@ from suffice.errors import (
     warn,
     without_states,
 )
+from suffice.families.base import as_numbers
 from suffice.fitting.summaries import SummaryData, SummaryFitted
 from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.hidden import hidden_variables
@@ -36,7 +37,6 @@ from suffice.models.markov.feature_rank import untold_notes
 from suffice.models.markov.feature_spread import constant_features
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.number_checks import check_size, real_numbers
 from suffice.models.markov.options import check_options
 from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.structure import Term, read_terms, term_edges, term_variables
@@ -225,7 +225,7 @@ class Specification:
         given = self.options["start"]
         if given is None:
             return np.zeros(model.n_weights)
-        start = real_numbers(given, "start=")
+        start = as_numbers(given, "start=")
         check_size(start[np.isfinite(start)], "start=", least=0.0)
         if start.shape != (model.n_weights,) or not np.isfinite(start).all():
             raise OptionError(
@@ -262,7 +262,7 @@ class Specification:
                 )
             domain = Domain(self.declared[name] for name in self.nodes)
         model = LogLinear(domain, self.terms)
-        array = real_numbers(weights, "The list of weights")
+        array = np.array(as_numbers(weights, "The list of weights"))
         if array.shape != (model.n_weights,):
             raise OptionError(f"The weights have shape {array.shape}; expected {model.n_weights} numbers.")
         if np.isnan(array).any():
