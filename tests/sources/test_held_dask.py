@@ -154,7 +154,12 @@ def test_a_worker_killed_during_a_round_changes_no_digit(client: Any, tmp_path: 
 def test_an_interrupted_round_leaves_nothing_running(client: Any) -> None:
     held = hold(dd.from_pandas(frame(), npartitions=20), Gram())
     before = held.sum(BETA)
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    def interrupt() -> None:
+        waited(lambda: any(map(len, client.processing().values())))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         held.sum((BETA, 0.5), by=slow_gram)
     waited(lambda: not any(map(len, client.processing().values())))
