@@ -85,7 +85,7 @@ def serve(contender: Contender, folder: Path, pipe: Connection) -> None:
     """Live in a child process: prepare, run once, then repeat whenever asked.
 
     Sends the timing and the answer of the first run, with the import of the library in it, then a timing for each
-    request, and at last the memory. It ends when loops that are compiled beside it are done.
+    request, and at last the memory. It ends when the loops that are compiled beside it are done.
     """
     try:
         data = {path.stem: np.load(path) for path in sorted(folder.glob("*.npy"))}
@@ -97,6 +97,10 @@ def serve(contender: Contender, folder: Path, pipe: Connection) -> None:
         while pipe.recv():
             pipe.send(timed(run)[0])
         pipe.send(peak_memory() - before)
+        if contender.ours:
+            from suffice.kernels import ahead
+
+            ahead.finish()
     except Exception as error:
         pipe.send(error)
 

@@ -138,9 +138,9 @@ def _race(
                 spent, calls = spent + _again(pipe).cpu, calls + 1
         timings: list[list[Timing]] = [[] for _ in pipes]
         for _ in range(repeats):
-            for contender, pipe, late in zip(contenders, pipes, timings, strict=True):
+            for contender, pipe, calls_of in zip(contenders, pipes, timings, strict=True):
                 if not contender.once:
-                    late.append(_again(pipe))
+                    calls_of.append(_again(pipe))
         for at, (contender, pipe, (first, answer)) in enumerate(zip(contenders, pipes, firsts, strict=True)):
             pipe.send(False)
             counted = timings[at] or [first]

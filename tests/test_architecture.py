@@ -51,8 +51,9 @@ def layer_of(name: str) -> str:
     return module if module in RUNG else name.partition(".")[0]
 
 
-# Compiled loops are for those who compute (adding two sparse answers is arithmetic on arrays); the rest asks them.
-KERNEL_USERS = {"answers", "engines", "grouped_answers", "kernels", "solvers", "sources", "warmup"}
+# Compiled loops are for those who compute (adding two sparse answers is arithmetic on arrays); the rest asks them. The
+# driver alone holds a fit to one path.
+KERNEL_USERS = {"answers", "engines", "fitting", "grouped_answers", "kernels", "solvers", "sources", "warmup"}
 # These use the library as its users do, through the public names.
 ROOT_USERS = {"cli", "demo", "views", "warmup", "__main__"}
 

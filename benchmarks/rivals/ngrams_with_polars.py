@@ -19,6 +19,6 @@ def count(data: Data, order: int) -> Run:
         same = pl.col("index") == pl.col("index").shift(-order)
         counts = column.select(*shifted, same.alias("same")).filter("same").drop("same")
         numbers = counts.group_by([f"w{shift}" for shift in range(order + 1)]).len()["len"]
-        return len(numbers), int(numbers.sum()), int(numbers.max())  # type: ignore[arg-type]
+        return len(numbers), int(numbers.sum()), int(numbers.max())
 
     return run

@@ -6,13 +6,69 @@ from collections.abc import Callable
 import pytest
 
 from suffice.errors import OptionError
-from suffice.kernels import choice
+from suffice.kernels import ahead, choice
 
 
 @pytest.fixture(autouse=True)
 def _nothing_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_spent", defaultdict(float))
+    monkeypatch.setattr(choice, "_rented", defaultdict(float))
     monkeypatch.delenv("SUFFICE_KERNELS", raising=False)
+    monkeypatch.setattr(ahead, "ready", lambda kernel: True)
+
+
+class Machine:
+    """One where compiling takes a second, beside the work; `waits` are the kernels that were waited for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.compiled, self.possible = False, True
+        self.waits: list[str] = []
+        monkeypatch.setattr(ahead, "ready", lambda kernel: self.compiled)
+        monkeypatch.setattr(ahead, "begin", lambda kernel: self.possible)
+        monkeypatch.setattr(ahead, "seconds", lambda kernel: 1.0)
+        monkeypatch.setattr(ahead, "wait", self.waits.append)
+
+
+def test_numpy_works_as_long_as_compiling_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    with choice.one_path():
+        assert [choice.use_compiled("a", 0.25, calls=100) for _ in range(6)] == [False] * 4 + [True] * 2
+    assert machine.waits == ["a", "a"]
+
+
+def test_a_fit_keeps_its_path_whatever_the_compiler_does_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    with choice.one_path():
+        assert not choice.use_compiled("a", 0.25, calls=100)
+        machine.compiled = True
+        with choice.one_path():
+            assert not choice.use_compiled("a", 0.25, calls=100)
+    with choice.one_path():
+        assert choice.use_compiled("a", 0.25, calls=100)
+        machine.compiled = False
+        assert choice.use_compiled("a", 0.25, calls=100)
+    assert not machine.waits
+
+
+def test_an_answer_for_many_calls_counts_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    assert not choice.use_compiled("a", 0.009, calls=100, once=True)
+    assert choice.use_compiled("a", 0.009, calls=100, once=True)
+    assert machine.waits == ["a"]
+
+
+def test_what_cannot_be_compiled_beside_is_compiled_where_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    machine.possible = False
+    assert choice.use_compiled("a", 1.0)
+    assert not machine.waits
+
+
+def test_what_has_been_spent_goes_on_in_numpy_until_loops_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    assert [choice.use_compiled("a", 0.3) for _ in range(3)] == [False] * 3
+    machine.compiled = True
+    assert choice.use_compiled("a", 0.3)
 
 
 def test_numpy_until_the_price_is_paid() -> None:

@@ -10,7 +10,7 @@ import numba
 import pytest
 
 from suffice.errors import SufficeWarning
-from suffice.kernels import compiled, jit
+from suffice.kernels import ahead, compiled, jit
 
 MODULES = sorted(path for path in Path(compiled.__path__[0]).glob("*.py") if path.stem != "__init__")
 
@@ -106,7 +106,7 @@ def test_where_nothing_else_can_be_written_a_private_folder_serves(
 
 def test_a_folder_that_others_can_write_is_not_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    folder = jit._private_folder()
+    folder = ahead.private_folder()
     assert folder is not None
     folder.chmod(0o777)
-    assert jit._private_folder() is None
+    assert ahead.private_folder() is None

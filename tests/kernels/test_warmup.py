@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from suffice.kernels import choice
 def test_every_kernel_gets_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     warmup.main()
     lines = capsys.readouterr().out.splitlines()
-    names = [name for name, _ in warmup.calls()]
+    names = [call.name for call in warmup.calls()]
     assert len(set(names)) == len(names)
     assert [re.fullmatch(r"(.*?) +\d+\.\d\d s", line).group(1) for line in lines] == [*names, "all kernels"]  # type: ignore[union-attr]
 
@@ -34,8 +35,8 @@ def locked(array):
     return array
 
 with choice.force("compiled"):
-    for _, call in warmup.calls():
-        call()
+    for call in warmup.calls():
+        call.run()
     before = specialisations()
     for weights in (None, locked(rng.random(70_000)), rng.random(140_000)[::2]):
         for dtype in (np.uint8, np.uint16, np.uint32):
@@ -61,3 +62,17 @@ def test_without_numba_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "numba_installed", lambda: False)
     with pytest.raises(MissingExtraError, match="Numba"):
         warmup.main()
+
+
+def test_every_name_of_a_choice_is_warmed_up() -> None:
+    """What is compiled beside is asked for by the name under which NumPy or compiled is decided."""
+    warmed = {call.kernel for call in warmup.calls()}
+    literal = re.compile(r'use_compiled\(\s*"([^"]+)"')
+    asked = set()
+    for path in Path(choice.__file__).parent.glob("*.py"):
+        asked |= set(literal.findall(path.read_text(encoding="utf-8")))
+        asked |= set(re.findall(r'^KERNEL = "([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE))
+    assert len(asked) > 12
+    assert asked <= warmed
+    assert {f"count uint{bits} {kind}" for bits in (8, 16, 32) for kind in ("rows", "weights")} <= warmed
+    assert {f"remap uint{source} uint{target}" for source in (8, 16, 32, 64) for target in (8, 16, 32)} <= warmed

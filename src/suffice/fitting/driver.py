@@ -14,6 +14,7 @@ from suffice.errors import ConvergenceWarning, SamplingWarning, announce, warn
 from suffice.fitting.contract import D, Data, F, Found, Inputs, Judgement, Problem, Purpose, Task
 from suffice.fitting.control import Control, fingerprint
 from suffice.fitting.fit import Fit
+from suffice.kernels.choice import one_path
 
 # A closed form is fitted without its receipt, which is written when someone looks.
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ def run(
 
     keep: whether the fit holds its data, because other data may join them or leave them.
     """
-    data = task.read(given, known, purpose)
-    with closed_on_failure(data):
-        return solve(task.problem(data, start), data, control, keep=keep)
+    with one_path():
+        data = task.read(given, known, purpose)
+        with closed_on_failure(data):
+            return solve(task.problem(data, start), data, control, keep=keep)
 
 
 @contextmanager
@@ -58,6 +60,11 @@ def closed_on_failure(data: Data) -> Iterator[None]:
 
 def solve(problem: Problem[F], data: Data, control: Control, *, keep: bool = False) -> Fit[F]:
     """Solve a problem and judge what was found: at once, or when someone looks where the problem asks for that."""
+    with one_path():
+        return _solve(problem, data, control, keep)
+
+
+def _solve(problem: Problem[F], data: Data, control: Control, keep: bool) -> Fit[F]:
     if control.checkpoint is not None:
         control = replace(control, problem=fingerprint(*problem.identity()))
     solution = problem.solve(control)

@@ -8,6 +8,11 @@ without knowing the future is better in the worst case, and small problems never
 Work that is known to come back many times, such as a step of EM, is decided by its own size instead: the two paths may
 differ in the last bit, and a fit must not depend on what the process did before it.
 
+Loops that this machine has never compiled are compiled by a process beside this one (`ahead`), while NumPy goes on with
+the work. The same rule tells how long: until NumPy has worked, by estimate, as long as compiling takes. Then the loops
+are there, or waited for, so the first fit of an environment takes no longer than NumPy would. Within a fit (`one_path`)
+the change comes by this count alone and not by the clock: where nothing was compiled, a fit is repeated to the bit too.
+
 The environment variable `SUFFICE_KERNELS` overrides the rule: `numpy`, `compiled`, or `auto` (the default).
 """
 
@@ -30,23 +35,65 @@ REPEATED = 100
 _MODES = ("auto", "numpy", "compiled")
 _spent: defaultdict[str, float] = defaultdict(float)
 _forced: list[str] = []
+_fits = 0
+_settled: dict[str, bool] = {}
+_rented: defaultdict[str, float] = defaultdict(float)
 
 
-def use_compiled(kernel: str, seconds: float, *, calls: int | None = None) -> bool:
+def use_compiled(kernel: str, seconds: float, *, calls: int | None = None, once: bool = False) -> bool:
     """Say which path the next call takes.
 
     kernel names one compiled specialisation, e.g. ``"count uint8"``; seconds is the estimated time of this call on the
     NumPy path. calls: how many calls like this one are to be expected; the answer is then a function of the arguments
-    alone, and the account of the process is left as it is.
+    alone where the kernel is compiled already, and the account of the process is left as it is. once: whether this
+    answer is for all of these calls.
     """
     mode = _mode()
-    if mode == "auto":
-        if calls is None:
-            _spent[kernel] += seconds
-        wanted = (_spent[kernel] if calls is None else seconds * calls) > PRICE
-    else:
-        wanted = mode == "compiled"
-    return wanted and numba_installed()
+    if mode != "auto":
+        return mode == "compiled" and numba_installed()
+    if calls is None:
+        _spent[kernel] += seconds
+    work = _spent[kernel] if calls is None else seconds * calls
+    if work <= PRICE or not numba_installed():
+        return False
+    return _at_hand(kernel, work if once else seconds)
+
+
+def _at_hand(kernel: str, seconds: float) -> bool:
+    """Whether a kernel is there, or NumPy has worked in its place for as long as it takes to compile it.
+
+    It is compiled beside this process, or here where that cannot be.
+    """
+    from suffice.kernels import ahead
+
+    at_hand = _settled.get(kernel)
+    if at_hand is None:
+        at_hand = ahead.ready(kernel) or not ahead.begin(kernel)
+        if _fits:
+            _settled[kernel] = at_hand
+    if at_hand:
+        return True
+    _rented[kernel] += seconds
+    if _rented[kernel] <= ahead.seconds(kernel):
+        return False
+    ahead.wait(kernel)
+    return True
+
+
+@contextmanager
+def one_path() -> Iterator[None]:
+    """Ask once for each kernel whether it is compiled: what another process does during a fit is no matter to it."""
+    global _fits
+    if not _fits:
+        _settled.clear()
+        _rented.clear()
+    _fits += 1
+    try:
+        yield
+    finally:
+        _fits -= 1
+        if not _fits:
+            _settled.clear()
 
 
 @contextmanager

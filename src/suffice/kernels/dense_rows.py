@@ -52,4 +52,4 @@ BLAS = RowProducts()
 
 def row_products(numbers: int) -> RowProducts:
     """The way to take for the passes of a fit over so many numbers; it depends on the size of the fit alone."""
-    return RowProducts(use_compiled("dense rows", _SAVED_SECONDS * numbers, calls=_PASSES))
+    return RowProducts(use_compiled("dense rows", _SAVED_SECONDS * numbers, calls=_PASSES, once=True))

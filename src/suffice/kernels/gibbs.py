@@ -41,7 +41,7 @@ class GibbsKernel:
         self.layout = layout
         self._threads = most_threads
         seconds = layout.n_sites * (_NUMPY_SITE + 32 * _NUMPY_DRAW)
-        self._compiled = use_compiled("gibbs", seconds, calls=_SWEEPS)
+        self._compiled = use_compiled("gibbs", seconds, calls=_SWEEPS, once=True)
 
     def load(self, logs: Floats) -> None:
         """Take log-potentials: finite, or minus infinity for cells that cannot be."""

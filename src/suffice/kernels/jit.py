@@ -8,18 +8,14 @@ new name, which changes the files that use it; a test holds the options of each 
 
 from __future__ import annotations
 
-import getpass
-import os
-import stat
-import tempfile
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
 from suffice.errors import SufficeWarning
+from suffice.kernels.ahead import private_folder
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
@@ -50,25 +46,11 @@ def _compiled(loop: Loop, options: dict[str, Any]) -> Loop:
     try:
         return cast(Loop, numba.njit(cache=True, **options)(loop))
     except RuntimeError as error:  # Numba found no directory to write to.
-        if not numba.config.CACHE_DIR and (folder := _private_folder()) is not None:
+        if not numba.config.CACHE_DIR and (folder := private_folder()) is not None:
             numba.config.CACHE_DIR = str(folder)
             return _compiled(loop, options)
         _warn_once(error)
         return cast(Loop, numba.njit(cache=False, **options)(loop))
-
-
-def _private_folder() -> Path | None:
-    """A folder in the temporary directory that this user alone can write: cached code is executed."""
-    try:
-        user = str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
-        folder = Path(tempfile.gettempdir()) / f"suffice-kernels-{user}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:
-        return None
-    mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-    closed = stat.S_ISDIR(status.st_mode) and not (hasattr(os, "getuid") and status.st_mode & 0o022)
-    return folder if mine and closed and os.access(folder, os.W_OK) else None
 
 
 def _warn_once(error: RuntimeError) -> None:

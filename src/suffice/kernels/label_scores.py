@@ -137,7 +137,8 @@ def ranges(starts: Ints, lengths: Ints) -> Ints:
 
 def compiled(design: Matrix, size: int, calls: int | None) -> bool:
     """Whether compiled loops pay for this design."""
-    return use_compiled("label scores", 1e-8 * (len(design.indices) + design.rows) * size, calls=calls)
+    seconds = 1e-8 * (len(design.indices) + design.rows) * size
+    return use_compiled("label scores", seconds, calls=calls, once=True)
 
 
 def scores(design: Matrix, packing: Packing, weights: Floats, span: Span, out: Floats, *, use: bool) -> None:

@@ -20,7 +20,7 @@ _SECONDS_PER_ENTRY = 1e-9
 def compiled_pays(nodes: int, entries: int) -> bool:
     """Whether the sweeps of one fit are worth the compiled loop, with so many neighbours of all nodes together."""
     seconds = nodes * _SECONDS_PER_NODE + nodes * entries * _SECONDS_PER_ENTRY
-    return use_compiled("node regression", seconds, calls=_SWEEPS)
+    return use_compiled("node regression", seconds, calls=_SWEEPS, once=True)
 
 
 def sweep(S: Floats, W: Floats, starts: Ints, neighbours: Ints, weights: Floats, *, compiled: bool) -> float:

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.kernels import choice
+from suffice.kernels import ahead, choice
 from suffice.kernels.junction_tree import KERNEL
 
 
 @pytest.fixture(autouse=True)
 def fresh_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Begin as a fresh process does: nothing has been spent on any kernel."""
+    """Begin as a fresh process does where loops are compiled: nothing has been spent on any kernel."""
     before = dict(choice._spent)
+    monkeypatch.setattr(ahead, "ready", lambda kernel: True)
     monkeypatch.delenv("SUFFICE_KERNELS", raising=False)
     choice._spent.clear()
     yield
