@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def table() -> pd.DataFrame:
     data["step"] = np.arange(ROWS) % 20
     data["next"] = [[step + 1] if step < 19 else [] for step in data["step"].tolist()]
     data["positive"] = rng.gamma(2.0, size=ROWS)
+    data["row"] = np.arange(ROWS)
     return data
 
 
@@ -163,18 +165,71 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.fixture(scope="module")
-def here() -> Callable[[str], list[Any]]:
-    """The parameters of the fit in memory, by the name of the case."""
-    fitted: dict[str, list[Any]] = {}
+Question = Callable[[Any, Any], Any]
 
-    def parameters(name: str) -> list[Any]:
+
+def questions(*names: str, **options: Any) -> dict[str, Question]:
+    """Methods that are asked about rows with some options."""
+    return {name: asked_of(name, **options) for name in names}
+
+
+def asked_of(name: str, **options: Any) -> Question:
+    return lambda model, rows: getattr(model, name)(rows, **options)
+
+
+def joined(parameters: Callable[[Any], list[Any]], *arguments: Any, **options: Any) -> dict[str, Question]:
+    """What a model has learned once rows have joined it."""
+    return {"partial_fit": lambda model, rows: parameters(deepcopy(model).partial_fit(rows, *arguments, **options))}
+
+
+STEPS = {"group": "person", "order": "step"}
+GRAPHS: dict[str, Any] = {"group": "person", "node": "step", "neighbours": "next", "columns": ["x", "y"]}
+ANSWERS: dict[str, dict[str, Question]] = {
+    "normal distribution": joined(lambda model: [model.mean_], columns=["x"]) | questions("score", columns=["x"]),
+    "tables": questions("predict", "predict_proba", target="b")
+    | {"query_rows": lambda model, rows: model.query_rows(["a"], rows)}
+    | questions("score_samples", "score")
+    | joined(tables_of("b")),
+    "linear-Gaussian": questions("predict", target="y") | questions("score_samples", "score") | joined(weights_of("y")),
+    "EM of tables": questions("predict", "predict_proba", target="gaps") | questions("score_samples", "score"),
+    "EM of linear-Gaussian nodes": questions("predict", target="z") | questions("score_samples", "score"),
+    "EM beside a GLM node": questions("predict_proba", target="success") | questions("score_samples", "score"),
+    "Markov network": questions("predict", "predict_proba", target="b")
+    | questions("score_samples", "score")
+    | joined(lambda model: [model.weights_]),
+    "Gaussian graph": questions("predict", target="y")
+    | questions("score_samples", "score")
+    | joined(lambda model: [model.covariance_]),
+    "logistic regression": questions("predict", "predict_proba")
+    | questions("score", "score_samples", "residuals", "leverage", y="success"),
+    "regression by a formula": questions("predict", "score", "score_samples", "residuals"),
+    "Markov chain": questions("score", "score_samples", columns="b", **STEPS)
+    | joined(lambda model: [model.transitions_.values], columns="b", **STEPS),
+    "hidden Markov model": questions("score", "score_samples", "predict", "decode", "filter", columns="b", **STEPS),
+    "hidden Markov model of numbers": questions(
+        "score", "predict", "predict_proba", "forecast", "pairwise", columns=["x", "positive"], **STEPS
+    ),
+    "chain CRF": questions("predict", "predict_marginals", columns=["a", "x"], **STEPS)
+    | questions("score", "score_samples", y="b", columns=["a", "x"], **STEPS),
+    "graph CRF": questions("predict", "predict_marginals", **GRAPHS)
+    | questions("score", "score_samples", y="success", **GRAPHS),
+}
+#: What is asked of Spark, where each question takes a second: one model for each way in which answers are made.
+OF_SPARK = ("EM of tables", "logistic regression", "hidden Markov model of numbers", "Markov chain", "chain CRF")
+
+
+@pytest.fixture(scope="module")
+def here() -> Callable[[str], Any]:
+    """The fit in memory, by the name of the case."""
+    fitted: dict[str, Any] = {}
+
+    def model(name: str) -> Any:
         case = CASES[name]
         if name not in fitted:
-            fitted[name] = case.parameters(case.model().fit(table()[case.columns], **case.options))
+            fitted[name] = case.model().fit(table()[case.columns], **case.options)
         return fitted[name]
 
-    return parameters
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -251,10 +306,56 @@ def travelled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_fit_is_that_in_memory(name: str, source: str, opened: Any, here: Any, travelled: list[int]) -> None:
     case, data = CASES[name], opened(source)
     model = case.model().fit(data if isinstance(data, str) else choose(data, case.columns), **case.options)
-    for value, right in zip(case.parameters(model), here(name), strict=True):
+    for value, right in zip(case.parameters(model), case.parameters(here(name)), strict=True):
         np.testing.assert_allclose(np.asarray(value), np.asarray(right), rtol=1e-10, atol=1e-12)
     assert max(travelled, default=0) < case.most
     assert bool(travelled) == (source in ("dask", "spark"))
+
+
+@pytest.mark.parametrize(
+    ("name", "source"), [(n, s) for n in ANSWERS for s in SOURCES if s != "spark" or n in OF_SPARK]
+)
+def test_answers_are_those_in_memory(name: str, source: str, opened: Any, here: Any, travelled: list[int]) -> None:
+    case, data, model = CASES[name], opened(source), here(name)
+    rows = data if isinstance(data, str) else choose(data, [*case.columns, *(["row"] if source == "spark" else [])])
+    for asked, question in ANSWERS[name].items():
+        right, answer = question(model, table()[case.columns]), question(model, rows)
+        if asked.startswith("predict") or (asked in ROW_BY_ROW and "group" not in case.options):
+            assert (type(answer) is type(rows)) == (source in ("dask", "spark")), asked
+        check_equal(answer, right)
+
+
+#: Questions that are answered by a value for each row, but for sequences.
+ROW_BY_ROW = ("score_samples", "residuals", "leverage", "query_rows")
+
+
+def check_equal(answer: Any, right: Any) -> None:
+    """The same numbers and labels, whatever holds them."""
+    if isinstance(right, tuple):
+        for one, other in zip(answer, right, strict=True):
+            check_equal(one, other)
+        return
+    expected = joint(right)
+    frame = answer.compute() if hasattr(answer, "compute") else answer
+    frame = frame.toPandas() if hasattr(frame, "toPandas") else frame
+    if isinstance(frame, pd.DataFrame) and frame is not answer:
+        keys = [name for name in ("row", *STEPS.values()) if name in frame.columns]
+        frame = frame.sort_values(keys) if keys else frame.sort_index()
+        values = frame.to_numpy()[:, -int(np.prod(expected.shape[1:])) :].reshape(expected.shape)
+    else:
+        values = joint(frame)
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(values.astype(float), expected, rtol=1e-10, atol=1e-12)
+    else:
+        assert values.tolist() == expected.tolist()
+
+
+def joint(answers: Any) -> Any:
+    """Answers by sequence one after the other; others as they are."""
+    if not isinstance(answers, list):
+        return np.asarray(answers)
+    arrays = [np.atleast_1d(np.asarray(one)) for one in answers]
+    return np.concatenate(arrays if len({one.shape[1:] for one in arrays}) == 1 else [one.ravel() for one in arrays])
 
 
 def choose(data: Any, columns: list[str]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,11 +130,14 @@ def known_columns(domain: Domain, columns: Sequence[Hashable]) -> list[Variable]
     return known
 
 
-def check_possible(possible: NDArray[np.bool_]) -> None:
-    """Raise where some rows (n,) have probability or density 0, naming the first: nothing follows from them."""
+def check_possible(possible: NDArray[np.bool_], number: Callable[[int], int] = int) -> None:
+    """Raise where some rows (n,) have probability or density 0, naming the first: nothing follows from them.
+
+    number: the number that a row has in its table.
+    """
     impossible = np.flatnonzero(~possible)
     if len(impossible):
         raise EstimateError(
-            f"{len(impossible)} rows have probability 0 under the network, the first is row {impossible[0]}. Fit "
-            "with a prior, so that every event keeps some probability."
+            f"{len(impossible)} rows have probability 0 under the network, the first is row "
+            f"{number(int(impossible[0]))}. Fit with a prior, so that every event keeps some probability."
         )

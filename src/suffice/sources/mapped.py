@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +25,29 @@ if TYPE_CHECKING:
 Columns = Mapping[Any, Any]
 #: Rows of a file that are put in order together.
 RANGE_ROWS = 1 << 20
+
+
+class RowTask(ABC):
+    """What makes columns of every row, and says before there is one what they look like."""
+
+    @abstractmethod
+    def __call__(self, batch: Batch) -> Columns:
+        """The columns of a batch."""
+
+    @abstractmethod
+    def example(self) -> Columns:
+        """Those of one row: an engine that computes them later has to say their types now."""
+
+
+def free_names(wanted: Iterable[Any], taken: Iterable[Any]) -> tuple[str, ...]:
+    """Names of new columns beside those of a table, with underscores where a name is taken."""
+    used, names = {str(name) for name in taken}, []
+    for name in map(str, wanted):
+        while name in used:
+            name += "_"
+        names.append(name)
+        used.add(name)
+    return tuple(names)
 
 
 def mapped_columns(

@@ -22,7 +22,7 @@ from suffice.sources.arrow import ArrowColumn
 from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
 from suffice.sources.columns import code_dtype
 from suffice.sources.held import Prepared, Settled, Work
-from suffice.sources.mapped import Columns, columns_of, mapped_columns
+from suffice.sources.mapped import Columns, RowTask, columns_of, mapped_columns
 from suffice.sources.memory import MemorySource
 from suffice.sources.reduction import add_answers
 from suffice.sources.scratch import Scratch
@@ -230,10 +230,12 @@ def one_row(kinds: Mapping[Any, pa.DataType]) -> pa.Table:
 
 
 def column_types(task: Callable[[Batch], Columns], domain: Domain, raw: pa.Table) -> pa.Schema:
-    """The types of the columns that a task makes, by one row of first states and zeros; `raw` has that of the others.
+    """The types of the columns that a task makes: by its own word, else by one row of first states and zeros.
 
-    What an engine computes later has to say its types now.
+    What an engine computes later has to say its types now. `raw` has the row of the columns that are not coded.
     """
+    if isinstance(task, RowTask):
+        return columns_of(task.example(), 1).schema
     discrete, real = by_kind(domain)
     batch = Batch(
         domain,

@@ -71,7 +71,7 @@ def test_chains_that_do_not_mix_are_said(monkeypatch: pytest.MonkeyPatch) -> Non
         sf.SamplingWarning, match=r"marginals are not to be relied on: of example 0 its chains"
     ) as caught:
         found = model.predict_marginals(X)[0]
-    assert found.r_hat > 2.0  # type: ignore[attr-defined]
+    assert found.r_hat > 2.0
     assert caught[0].filename == __file__
     with pytest.warns(sf.SamplingWarning, match="labels drawn are not to be relied on"):
         model.sample_labels(X, 3, random_state=0)

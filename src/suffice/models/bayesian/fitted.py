@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +18,7 @@ from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
 from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.structure import Parents
-from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, Names, RowDistributions, check_possible, read_evidence
+from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, Names, check_possible, read_evidence
 from suffice.records import record
 from suffice.table import Table
 
@@ -26,8 +26,8 @@ from suffice.table import Table
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.models.bayesian.learning import NodeLearning
-    from suffice.models.bayesian.nodes.contract import Columns
     from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
+    from suffice.models.row_answers import RowQuestion
     from suffice.statistics import Summary
 
 
@@ -162,7 +162,7 @@ class NetworkFitted:
             return dict(self.inference.marginals(given))
 
     def _marginals_of_rows(self, rows: Any, columns: Any, threads: int | None) -> dict[Hashable, Floats]:
-        from suffice.models.bayesian.queries.tables import coded_columns
+        from suffice.models.row_answers import coded_columns
 
         infer = self.inference
         real = [variable.name for variable in infer.domain.variables if variable.kind != "discrete"]
@@ -256,42 +256,40 @@ class NetworkFitted:
         """Log-probability of each row (n,); missing values and absent columns are summed out.
 
         `score` is its weighted mean. Equal rows are worked on once. Columns of the names of hidden nodes are not read,
-        as in `fit`. The result does not depend on the number of threads; None is one for each core.
+        as in `fit`. The result does not depend on the number of threads; None is one for each core. Of a Dask or Spark
+        frame a frame with the column "log_probability"; not computed yet.
         """
-        infer = self.inference
-        seen = Domain(variable for variable in infer.domain.variables if variable.name not in self.hidden)
+        from suffice.models.row_answers import RowProbability
 
-        def work(codes: Columns, n: int) -> RowDistributions:
-            return infer.log_likelihood(codes, n, threads=threads), np.ones(n, dtype=bool)
-
-        return _over_batches(work, rows, seen, columns, ())
+        seen = Domain(variable for variable in self.domain.variables if variable.name not in self.hidden)
+        scores: Floats = _answered(RowProbability(self, threads), rows, seen, columns)
+        return scores
 
     def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
-        """P(target | the other columns) of each row (n, card), states in the order of `states(target)`."""
+        """P(target | the other columns) of each row (n, card), states in the order of `states(target)`.
+
+        Of a Dask or Spark frame a frame with a column for each state; not computed yet.
+        """
         if self.inference.domain[target].kind != "discrete":
             raise OptionError(
                 f"{target!r} is real and has no table of probabilities. Call predict, which gives its mean."
             )
-        return self._predicted(data, target, columns, threads)
-
-    def _predicted(self, rows: Any, target: Hashable, columns: Any, threads: int | None) -> Floats:
-        infer = self.inference
-        others = Domain(variable for variable in infer.domain.variables if variable.name != target)
-
-        def work(codes: Columns, n: int) -> RowDistributions:
-            distributions: RowDistributions = infer.predict_rows(codes, n, target, threads=threads)
-            return distributions
-
-        variable = infer.domain[target]
-        shape = (variable.card,) if variable.kind == "discrete" else ()
-        return _over_batches(work, rows, others, columns, shape, nodes=infer.domain)
+        shares: Floats = self._predicted(data, target, columns, threads, labels=False)
+        return shares
 
     def predict(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> NDArray[Any]:
-        """The most probable state of the target given the other columns, or the mean of a real one, for each row."""
-        predicted = self._predicted(data, target, columns, threads)
-        if self.inference.domain[target].kind != "discrete":
-            return predicted
-        return self._labels(target, predicted.argmax(axis=1))
+        """The most probable state of the target given the other columns, or the mean of a real one, for each row (n,).
+
+        Of a Dask or Spark frame a frame with the column "prediction"; not computed yet.
+        """
+        labels: NDArray[Any] = self._predicted(data, target, columns, threads, labels=True)
+        return labels
+
+    def _predicted(self, rows: Any, target: Hashable, columns: Any, threads: int | None, *, labels: bool) -> Any:
+        from suffice.models.row_answers import RowPrediction
+
+        others = Domain(variable for variable in self.inference.domain.variables if variable.name != target)
+        return _answered(RowPrediction(self, threads, target, labels), rows, others, columns, self.inference.domain)
 
     def query_rows(self, variables: Names, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
         """P(variables | row) for each row of evidence (n, cards...), axes in the order asked.
@@ -306,11 +304,10 @@ class NetworkFitted:
                 f"{listing(real)} is real and has no table of probabilities. Call predict, which gives its mean."
             )
 
-        def work(codes: Columns, n: int) -> RowDistributions:
-            distributions: RowDistributions = infer.distributions_of_rows(codes, n, names, threads=threads)
-            return distributions
+        from suffice.models.bayesian.queries.rows import RowQuery
 
-        return _over_batches(work, data, infer.domain, columns, infer.domain.shape(names))
+        tables: Floats = _answered(RowQuery(self, threads, tuple(names)), data, infer.domain, columns)
+        return tables
 
     # -- samples -----------------------------------------------------------------------------------------------------
 
@@ -339,10 +336,10 @@ class NetworkFitted:
             columns = {}
             for name in topological_order(self.parents):
                 columns[name] = self.nodes[name].sample(columns, rng, n)
-        labels = {name: self._labels(name, columns[name]) for name in self.nodes}
+        labels = {name: self.labels_of(name, columns[name]) for name in self.nodes}
         return labels if rates is None else with_missing(labels, rates, self.domain, rng)
 
-    def _labels(self, name: Hashable, codes: NDArray[Any]) -> NDArray[Any]:
+    def labels_of(self, name: Hashable, codes: NDArray[Any]) -> NDArray[Any]:
         """States by their labels, counts as whole numbers, other numbers as they are."""
         node = self.nodes[name]
         if node.domain[name].kind != "discrete":
@@ -383,24 +380,12 @@ class NetworkFitted:
         return fitted
 
 
-def _over_batches(
-    work: Callable[[Columns, int], RowDistributions],
-    data: Any,
-    domain: Domain,
-    columns: Any,
-    shape: tuple[int, ...],
-    *,
-    nodes: Domain | None = None,
-) -> Floats:
-    """The answers (n, *shape) of all batches of rows, one after the other; impossible rows are an error."""
-    from suffice.models.bayesian.queries.tables import coded_columns
+def _answered(question: RowQuestion, data: Any, domain: Domain, columns: Any, nodes: Domain | None = None) -> Any:
+    """The answers to all rows; where they would be too large, how to ask approximately."""
+    from suffice.models.row_answers import answers_of_rows
 
     with _offering_samples():
-        parts = [work(batch, n) for batch, n in coded_columns(data, domain, columns, nodes)]
-    if not parts:
-        return np.empty((0, *shape))
-    check_possible(np.concatenate([possible for _, possible in parts]))
-    return np.concatenate([distributions for distributions, _ in parts])
+        return answers_of_rows(question, data, domain, columns, nodes)
 
 
 def _check_cells(domain: Domain, what: str) -> None:

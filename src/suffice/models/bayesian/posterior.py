@@ -70,7 +70,7 @@ def log_predictive(
     columns: Any,
 ) -> Floats:
     """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,)."""
-    from suffice.models.bayesian.queries.tables import coded_columns
+    from suffice.models.row_answers import coded_columns
 
     _refuse_em(fit, judged)
     nodes, fixed = fitted.nodes, learning.fixed

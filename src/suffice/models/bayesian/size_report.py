@@ -22,9 +22,9 @@ from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.nodes.contract import NodeKind
 from suffice.models.bayesian.nodes.kinds import read_kind
-from suffice.models.bayesian.queries.tables import coded_columns
 from suffice.models.bayesian.task import NetworkTask
 from suffice.models.evidence import MOST_CELLS
+from suffice.models.row_answers import coded_columns
 
 #: Kinds of node whose numbers are those of all joint states of the discrete parents.
 KINDS = ("table", "linear-gaussian")

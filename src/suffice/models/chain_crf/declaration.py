@@ -266,6 +266,25 @@ class ChainCRF(ConditionalField):
         with data.held:
             return task.objective(data).log_likelihood(fitted.weights) / data.weight
 
+    def score_samples(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Any = None,
+        features: Hashable | None = None,
+    ) -> Floats:
+        """Log p(labels | sequence) of each sequence (n,), natural logarithm.
+
+        Those of a table come in the order of their first rows, with `order` in that of their names.
+        """
+        form = TokenForm(group, order, columns, features)
+        if not form.reads(X):
+            return super().score_samples(X, y)
+        return TokenTable(X, form, self._options).scores(y, self.fitted_.decoder(1))
+
     def predict_k_best(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k most probable paths of each sequence (or all there are) with their log-probabilities, best first."""
         return self._decoder().best_lists(X, k)

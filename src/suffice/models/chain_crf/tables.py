@@ -13,6 +13,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, listing
 from suffice.models.chain_crf.decoding import ChainDecoder
 from suffice.models.chain_crf.features import FeatureSpace
+from suffice.models.chain_crf.rounds import FeatureSequences
 from suffice.models.chain_crf.structure import ChainStructure, check_lengths
 from suffice.models.chain_crf.tokens import (
     CountNames,
@@ -21,9 +22,11 @@ from suffice.models.chain_crf.tokens import (
     TokenFeatures,
     TokenWork,
 )
-from suffice.models.conditional_field.tables import free_names, reads_table
+from suffice.models.conditional_field.tables import ScoreExamples, reads_table
+from suffice.models.sequence_answers import answers_of_sequences
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import Held, Settled
+from suffice.sources.mapped import RowTask, free_names
 from suffice.sources.opening import open_source
 from suffice.sources.sequences import Sequences
 
@@ -106,9 +109,7 @@ class TokenTable:
 
         labels: those there may be; None: those seen. space: the columns of a fit; None: all that there are.
         """
-        if label is None:
-            raise OptionError("y is missing: name the column of the table that holds the labels, as in y='label'.")
-        self.source.check_columns([label])
+        self._check_label(label)
         variable = Variable(label, "discrete") if labels is None else Variable.discrete(label, labels)
         settled = self.settled(variable, space)
         if not settled.rows:
@@ -124,6 +125,22 @@ class TokenTable:
             order=self.form.order,
         )
         return HeldTokens(held, space, settled.domain[label].states, self.source.passes)
+
+    def scores(self, label: Hashable, decoder: ChainDecoder) -> Floats:
+        """Log p(labels | sequence) of each sequence (n,)."""
+        structure = decoder.structure
+        self._check_label(label)
+        settled = self.settled(Variable.discrete(label, structure.labels), structure.space)
+        features, _ = self.features(settled, label, structure.space)
+        ask = ScoreExamples(decoder, SequencesOf(structure, features), label, "step")
+        form, threads = self.form, self.options["threads"]
+        logs = answers_of_sequences(ask, self.source, settled, form.group, form.order, threads, self._raw)
+        return np.array(logs, dtype=np.float64)
+
+    def _check_label(self, label: Hashable | None) -> None:
+        if label is None:
+            raise OptionError("y is missing: name the column of the table that holds the labels, as in y='label'.")
+        self.source.check_columns([label])
 
     def mapped(self, task: LabelRows) -> Any:
         """What a task makes of every row, whole sequences at a time."""
@@ -154,7 +171,21 @@ def _heads(name: str) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelRows:
+class SequencesOf:
+    """The sequences of a batch with the features of a structure."""
+
+    structure: ChainStructure
+    features: TokenFeatures
+
+    def __call__(self, batch: Batch) -> FeatureSequences:
+        """Whole ones."""
+        assert batch.offsets is not None
+        check_lengths(self.structure, batch.offsets)
+        return Sequences(self.features.design(batch), batch.offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows(RowTask):
     """Labels, or their probabilities, for the rows of whole sequences; it travels to where the rows are."""
 
     structure: ChainStructure
@@ -166,11 +197,15 @@ class LabelRows:
     def __call__(self, batch: Batch) -> dict[Hashable, Any]:
         """Columns of one value a row."""
         assert self.features is not None
-        assert batch.offsets is not None
         decoder = ChainDecoder(self.structure, self.weights, 1)
-        check_lengths(self.structure, batch.offsets)
-        sequences = Sequences(self.features.design(batch), batch.offsets)
+        sequences = SequencesOf(self.structure, self.features)(batch)
         if self.marginals:
             rows = np.concatenate(decoder.marginals(sequences))
             return dict(zip(self.names, rows.T, strict=True))
         return {self.names[0]: [decoder.labels[code] for code in decoder.best_codes(sequences).tolist()]}
+
+    def example(self) -> dict[Hashable, Any]:
+        """A probability for each label, or the first label."""
+        if self.marginals:
+            return dict.fromkeys(self.names, np.zeros(1))
+        return {self.names[0]: [self.structure.labels[0]]}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import MissingValueError, OptionError, listing
+from suffice.models.conditional_field.decoding import E, FieldDecoder
 from suffice.sources.base import Batch
 from suffice.sources.sequences import is_table
 
@@ -44,15 +46,20 @@ def codes_in_column(batch: Batch, label: Hashable, unit: str) -> NDArray[Any]:
     return codes
 
 
-def free_names(wanted: Iterable[Any], taken: Iterable[Any]) -> tuple[str, ...]:
-    """Names of new columns beside those of a table, with underscores where a name is taken."""
-    used, names = {str(name) for name in taken}, []
-    for name in map(str, wanted):
-        while name in used:
-            name += "_"
-        names.append(name)
-        used.add(name)
-    return tuple(names)
+@dataclass(frozen=True, eq=False)
+class ScoreExamples(Generic[E]):
+    """Log p(labels | example) of each example of a batch; `unit` is what has a label, in words."""
+
+    decoder: FieldDecoder[E]
+    read: Callable[[Batch], E]
+    label: Hashable
+    unit: str
+
+    def __call__(self, batch: Batch, called: Callable[[int], str]) -> Sequence[float]:
+        """Of examples that are called so."""
+        codes = codes_in_column(batch, self.label, self.unit).astype(np.int64)
+        logs: list[float] = self.decoder.log_likelihoods(self.read(batch), codes).tolist()
+        return logs
 
 
 def in_the_kind_of(X: Any, answer: Any) -> Any:

@@ -17,10 +17,11 @@ from suffice.domain import Domain, Variable
 from suffice.engines.gaussian import GaussianJoint
 from suffice.errors import FileFormatError, SizeError, unknown_variable
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
-from suffice.models.bayesian.queries.tables import coded_columns
 from suffice.models.evidence import read_evidence
 from suffice.models.gaussian_graph.certificate import log_likelihood
+from suffice.models.gaussian_graph.row_questions import RowDensity, RowMean
 from suffice.models.gaussian_graph.structure import GraphStructure
+from suffice.models.row_answers import answers_of_rows
 from suffice.solvers.covariance_selection import entry_information
 from suffice.statistics import Moments, Summary
 
@@ -161,24 +162,22 @@ class GaussianGraphFitted:
     def score_samples(self, data: object, *, columns: object = None) -> Floats:
         """Log density of each row (n,); missing values and absent columns are integrated out.
 
-        `score` is its weighted mean.
+        `score` is its weighted mean. Of a Dask or Spark frame a frame with the column "log_probability"; not computed
+        yet.
         """
-        parts = [self.joint.log_prob(coded) for coded, _ in coded_columns(data, self.domain, columns)]
-        return np.concatenate(parts) if parts else np.empty(0)
+        densities: Floats = answers_of_rows(RowDensity(self, None), data, self.domain, columns)
+        return densities
 
     def predict(self, data: object, target: Hashable, *, columns: object = None) -> Floats:
-        """The mean of a node given the other columns of each row (n,); what a row lacks is integrated out."""
+        """The mean of a node given the other columns of each row (n,); what a row lacks is integrated out.
+
+        Of a Dask or Spark frame a frame with the column "prediction"; not computed yet.
+        """
         others = Domain(variable for variable in self.domain.variables if variable.name != target)
         if len(others) == len(self.nodes):
             raise unknown_variable(target, self.nodes)
-        index, parts = self.nodes.index(target), [np.empty(0)]
-        for coded, n in coded_columns(data, others, columns, self.domain):
-            rows = np.full((n, len(self.nodes)), np.nan)
-            for column, name in enumerate(self.nodes):
-                if name in coded:
-                    rows[:, column] = coded[name]
-            parts.append(self.joint.distribution.conditional_means(rows)[0][:, index])
-        return np.concatenate(parts)
+        means: Floats = answers_of_rows(RowMean(self, None, target), data, others, columns, self.domain)
+        return means
 
     def portrait(self) -> Portrait:
         """What there is to see of it."""

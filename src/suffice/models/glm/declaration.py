@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -381,8 +382,7 @@ class GLM(ResponseEstimator):
 
         They are worked out from the rows of the fit when first asked for; None where these are gone.
         """
-        matched: MatchedStatistics | None = self._judgement().kept.statistics(self.fitted_)
-        return matched
+        return self._judgement().kept.statistics(self.fitted_)  # type: ignore[no-any-return]
 
     def likelihood_estimate(self) -> Floats | None:
         """The coefficients without the prior, in the order of the rows of `summary`; None where there are none."""
@@ -431,22 +431,19 @@ class GLM(ResponseEstimator):
 
     predict_proba = Offered(predict_proba, without_classes)  # type: ignore[assignment]
 
-    def _scored(self, X: Any, y: Any, sample_weight: Any, rows: Mapping[str, Any]) -> Iterator[rowwise.Scored]:
-        """The rows with their response."""
-        given = {"y": y, "sample_weight": sample_weight, **rows}
-        return rowwise.scored_parts(self.fitted_, X, given, self._options["unknown"])
-
     def score_samples(self, X: Any, y: Any = None, **rows: Unpack[RowOptions]) -> Floats:
-        """Log-likelihood of each row (n,), natural logarithm; rows: offset, exposure, trials, columns, as for `fit`."""
+        """Log-likelihood of each row (n,), natural logarithm; rows: as for `fit`. Of a Dask or Spark frame a frame.
+
+        Its column is "log_probability"; it is not computed yet.
+        """
         return self.fitted_.score_samples(X, y, unknown=self._options["unknown"], **rows)
 
     score_samples = Offered(score_samples, needs_response)  # type: ignore[assignment]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
-        return rowwise.mean_score(
-            self.fitted_, X, {"y": y, "sample_weight": sample_weight, **rows}, self._options["unknown"]
-        )
+        given = {"y": y, "sample_weight": sample_weight, **rows}
+        return rowwise.mean_score(self.fitted_, X, given, self._options["unknown"])
 
     def residuals(
         self,
@@ -457,17 +454,21 @@ class GLM(ResponseEstimator):
         kind: Residual = "deviance",
         **rows: Unpack[RowOptions],
     ) -> Floats:
-        """Residuals of rows (n,): "response", "pearson", "deviance" or "working"."""
-        parts = self._scored(X, y, sample_weight, rows)
-        return np.concatenate([rowwise.residuals(self.fitted_, part, kind) for part in parts])
+        """Residuals of rows (n,): "response", "pearson", "deviance" or "working".
+
+        Of a Dask or Spark frame a frame with the column "residual"; not computed yet. `leverage` is like it.
+        """
+        given, figure = {"y": y, "sample_weight": sample_weight, **rows}, partial(rowwise.residuals, kind=kind)
+        return rowwise.figures_of_rows(self.fitted_, X, given, self._options["unknown"], figure, "residual")
 
     def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> Floats:
         """The diagonal of ``W^1/2 X (X'WX)^-1 X' W^1/2`` (n,) on the rows of the fit."""
-        parts = self._scored(X, y, sample_weight, rows)
-        return np.concatenate([rowwise.leverage(self.fitted_, part) for part in parts])
+        given, figure = {"y": y, "sample_weight": sample_weight, **rows}, rowwise.leverage
+        return rowwise.figures_of_rows(self.fitted_, X, given, self._options["unknown"], figure, "leverage")
 
     def sample(self, X: Any, random_state: Any = None, *, offset: Any = None, exposure: Any = None) -> NDArray[Any]:
-        """One response for each row, drawn from the fitted distribution."""
+        """One response for each row of a table in this process, drawn from the fitted distribution."""
+        rowwise.check_drawn(X)
         mean = np.asarray(self.predict(X, offset=offset, exposure=exposure))
         return np.asarray(self.fitted_.family_object.draw(self.fitted_, mean, generator(random_state)))
 

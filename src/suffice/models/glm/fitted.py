@@ -96,9 +96,10 @@ class GLMFitted(Coefficients):
             unknown: what a level that the fit has not seen does: "raise", or "pool" for the average effect.
             rows: offset, exposure, trials, columns, as for `GLM.fit`.
         """
-        from suffice.models.glm.rowwise import scored_parts
+        from suffice.models.glm.rowwise import figures_of_rows, log_prob_of
 
-        return np.concatenate([part.log_prob for part in scored_parts(self, X, {"y": y, **rows}, unknown)])
+        scores: Floats = figures_of_rows(self, X, {"y": y, **rows}, unknown, log_prob_of, "log_probability")
+        return scores
 
     # -- errors ------------------------------------------------------------------------------------------------------
 

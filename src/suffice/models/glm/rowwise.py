@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,14 @@ from suffice.models.glm.results import quantile
 from suffice.models.glm.rows import formula_response, read_response
 from suffice.solvers.information import Information
 from suffice.sources.base import Batch, Source
+from suffice.sources.mapped import RowTask, free_names
 
 if TYPE_CHECKING:
     from suffice.models.glm.fitted import GLMFitted
 
 
+#: A figure of rows that have a response (n,).
+Figure = Callable[["GLMFitted", "Scored"], Floats]
 #: Rows whose design is made at a time.
 _ROWS = 4_096
 
@@ -125,6 +128,41 @@ def scored_parts(fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: st
         yield scored(fitted, part, unknown)
 
 
+def figures_of_rows(
+    fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: str, figure: Figure, column: str
+) -> Floats:
+    """A figure of every row (n,), wherever the rows are; of a frame of Dask or Spark such a frame with a column."""
+    source = stream_of(X)
+    more = with_response(fitted, source, more)
+    if source is None or source.residence != "elsewhere":
+        return np.concatenate([figure(fitted, part) for part in scored_parts(fitted, X, more, unknown)])
+    domain, raw = _settled_columns(source, fitted, more, unknown)
+    task = FigureTask(fitted, more, unknown, figure, free_names([column], source.columns))
+    answers: Floats = source.map(task, domain, raw=raw)
+    return answers
+
+
+def check_drawn(X: Any) -> None:
+    """Refuse to draw for rows that are elsewhere, where each partition would have draws of its own."""
+    source = stream_of(X)
+    if source is not None and source.residence == "elsewhere":
+        raise OptionError(
+            f"sample draws one response after the other, in this process; the rows of {source.unordered} stay "
+            "elsewhere. Give rows in memory or in files."
+        )
+
+
+def with_response(fitted: GLMFitted, source: Source | None, more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was given about rows that are not in memory, with the response that a formula names."""
+    by_formula = source is not None and fitted.formula is not None and "y" in more and more["y"] is None
+    return {**more, "y": fitted.response} if by_formula else more
+
+
+def log_prob_of(fitted: GLMFitted, rows: Scored) -> Floats:
+    """The log-likelihood of each row (n,)."""
+    return rows.log_prob
+
+
 def travelling(fitted: GLMFitted) -> GLMFitted:
     """A fitted value with what single rows need of it; its information may have to be made from rows."""
     return replace(fitted, information=Information(np.zeros((0, 0))), sandwich=None, iterates=())
@@ -144,6 +182,26 @@ class ScoreTask:
             return np.zeros(2)
         rows = scored(self.fitted, Inputs(table_of(batch), self.more), self.unknown)
         return np.array([rows.weights @ rows.log_prob, rows.weights.sum()])
+
+
+@dataclass(frozen=True, eq=False)
+class FigureTask(RowTask):
+    """A figure of the rows of a batch with their response."""
+
+    fitted: GLMFitted
+    more: Mapping[str, Any]
+    unknown: str
+    figure: Figure
+    names: tuple[str, ...]
+
+    def __call__(self, batch: Batch) -> dict[Hashable, Any]:
+        """One column."""
+        rows = scored(self.fitted, Inputs(table_of(batch), self.more), self.unknown)
+        return {self.names[0]: self.figure(self.fitted, rows)}
+
+    def example(self) -> dict[Hashable, Any]:
+        """A number."""
+        return {self.names[0]: np.zeros(1)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +243,7 @@ def predicted(
     labels: a column for each label of the response, whatever their number.
     """
     source = stream_of(given.data)
-    if source is not None and source.unordered:
+    if source is not None and source.residence == "elsewhere":
         return _distributed(source, fitted, given.more, unknown, kind, interval, df, labels=labels)
     answers = [
         predict(fitted, *new_rows(fitted, part, unknown), kind, interval, df)
@@ -214,21 +272,33 @@ def _distributed(
     else:
         answers = fitted.classes if kind == "response" and fitted.classes else range(fitted.values.shape[1])
         names = tuple(map(str, answers))
-    loose = domain_of(source, fitted, sides_of(more))
-    factors: dict[Hashable, Variable] = {factor.variable.name: factor.variable for factor in fitted.design.factors}
-    if fitted.specification is not None:
-        levels = factor_levels(fitted.specification)
-        factors = {name: Variable.discrete(name, states) for name, states in levels.items()}
-    # A level that the fit has not seen is pooled by the model, which then has to see it as it is.
-    raw = tuple(factors) if unknown == "pool" else ()
-    domain = Domain([factors.get(v.name, v) for v in loose.variables if v.name not in raw])
+    domain, raw = _settled_columns(source, fitted, more, unknown)
+    names = free_names(names, source.columns)
     bare = fitted if interval is not None else travelling(fitted)
     return source.map(PredictTask(bare, more, unknown, kind, interval, df, names), domain, raw=raw)
+
+
+def _settled_columns(
+    source: Source, fitted: GLMFitted, more: Mapping[str, Any], unknown: str
+) -> tuple[Domain, tuple[Hashable, ...]]:
+    """The columns to read where rows stay, with the levels of the fit, and those that are read as they are."""
+    loose = domain_of(source, fitted, sides_of(more))
+    known: dict[Hashable, Variable] = {factor.variable.name: factor.variable for factor in fitted.design.factors}
+    if fitted.specification is not None:
+        levels = factor_levels(fitted.specification)
+        known = {name: Variable.discrete(name, states) for name, states in levels.items()}
+    # A level that the fit has not seen is pooled by the model, which then has to see it as it is.
+    raw = tuple(known) if unknown == "pool" else ()
+    y = more.get("y")
+    if fitted.classes is not None and isinstance(y, Hashable) and y in loose and loose[y].kind == "discrete":
+        known[y] = Variable.discrete(y, fitted.classes)
+    return Domain([known.get(v.name, v) for v in loose.variables if v.name not in raw]), raw
 
 
 def mean_score(fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: str) -> float:
     """The mean log-likelihood of a row (weighted); rows that are not in memory are scored where they are."""
     source = stream_of(X)
+    more = with_response(fitted, source, more)
     if source is None:
         rows = scored(fitted, Inputs(X, more), unknown)
         return float(rows.weights @ rows.log_prob) / float(rows.weights.sum())

@@ -18,7 +18,8 @@ from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, NODES
-from suffice.models.graph_crf.tables import NodeForm, NodeTable
+from suffice.models.graph_crf.rounds import ScoreShards
+from suffice.models.graph_crf.tables import NodeColumns, NodeForm, NodeTable
 from suffice.models.graph_crf.task import GraphCRFTask, check_options
 from suffice.options import Idle, RunOptions, own_options
 
@@ -201,25 +202,45 @@ class GraphCRF(ConditionalField):
 
     # -- predictions -------------------------------------------------------------------------------------------------
 
-    def predict(
-        self,
-        X: Any,
-        *,
-        group: Hashable | None = None,
-        node: Hashable | None = None,
-        neighbours: Hashable | None = None,
-        columns: Any = None,
-    ) -> Any:
+    def predict(self, X: Any, **form: Unpack[NodeColumns]) -> Any:
         """The most probable labels of each example; of a table of nodes the label of each row, in the table's kind.
 
         Of graphs too wide for exact inference those of the highest score that loopy belief propagation and annealing
         find. `columns` are those of the fit.
         """
-        form = NodeForm(group, node, neighbours, columns)
-        if not form.reads(X):
+        given = NodeForm(**form)
+        if not given.reads(X):
             return super().predict(X)
-        fitted, table = self.fitted_, NodeTable(X, form, self._options)
-        return in_the_kind_of(X, table.mapped(fitted.structure, fitted.weights, self._task().engine))
+        return in_the_kind_of(X, NodeTable(X, given, self._options).mapped(self._decoder(), marginals=False))
+
+    def predict_marginals(self, X: Any, **form: Unpack[NodeColumns]) -> Any:
+        """The probability of every label at every node, given the whole graph: an array (nodes, label) each.
+
+        Rows are read by number or by label: ``marginals[0][2]["B-NP"]``. Those of Gibbs sampling (`inference="gibbs"`,
+        graphs too wide) have `standard_errors` (nodes, label), an `effective_sample_size` and an `r_hat`; a warning
+        says where their chains do not mix. Of a table a column for each label, in its kind, as in `predict`.
+        """
+        given = NodeForm(**form)
+        if not given.reads(X):
+            return super().predict_marginals(X)
+        return in_the_kind_of(X, NodeTable(X, given, self._options).mapped(self._decoder(), marginals=True))
+
+    def score_samples(self, X: Any, y: Any = None, **form: Unpack[NodeColumns]) -> Floats:
+        """Log p(labels | graph) of each graph (n,), natural logarithm; those of a table in the order of their names."""
+        given = NodeForm(**form)
+        if not given.reads(X):
+            return super().score_samples(X, y)
+        return NodeTable(X, given, self._options).scores(y, self._decoder())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **form: Unpack[NodeColumns]) -> float:
+        """Mean log-likelihood of an example (weighted), natural logarithm; `accuracy` counts labels instead."""
+        given = NodeForm(**form)
+        if not given.reads(X):
+            return super().score(X, y, sample_weight)
+        nodes = NodeTable(X, given, self._options, sample_weight).held(y, self.labels_)
+        with nodes.held:
+            total, weight = nodes.held.sum(None, ScoreShards(self._decoder())).tolist()
+        return float(total / weight)
 
     def log_partition(self, example: GraphExample) -> float:
         """Log Z of one example: the log of the sum over all labels of exp(score), natural logarithm.

@@ -14,6 +14,7 @@ from suffice.models.conditional_field.existence import SeparableLabels
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.conditional_field.shards import LabelledShard, LabelSeparation, LargestOfShards
+from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.existence import SeparableGraphs
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import WORDS, Engine, GraphObjective
@@ -215,3 +216,17 @@ class HeldSeparableGraphs(SeparableLabels):
         """Bounds (k,) of the range of every feature over the labels of any one example."""
         largest: LargestOfShards = self.objective.ask(self.observed, reach)
         return largest.values
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreShards:
+    """The log-likelihood of the labelled graphs of a shard, each times its weight, and the sum of the weights."""
+
+    decoder: GraphDecoder
+
+    def __call__(self, shard: GraphShard, _: object) -> Floats:
+        """Both sums (2,)."""
+        if not len(shard.examples):
+            return np.zeros(2)
+        logs = self.decoder.log_likelihoods(shard.examples, shard.codes)
+        return np.array([shard.weights @ logs, shard.weights.sum()])

@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError
-from suffice.models.conditional_field.tables import codes_in_column, free_names, reads_table
+from suffice.models.conditional_field.tables import ScoreExamples, codes_in_column, reads_table
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.graphs import EDGES, NODES, Graphs, read_graphs
-from suffice.models.graph_crf.objective import Engine
 from suffice.models.graph_crf.rounds import GraphShard, GraphWork
-from suffice.models.graph_crf.structure import CliqueStructure
+from suffice.models.sequence_answers import answers_of_sequences
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import Held, Settled
+from suffice.sources.mapped import RowTask, free_names
 from suffice.sources.opening import open_source
+
+
+class NodeColumns(TypedDict, total=False):
+    """How a table of nodes is laid out, as keywords: see `GraphCRF.fit`."""
+
+    group: Hashable | None
+    node: Hashable | None
+    neighbours: Hashable | None
+    columns: Any
 
 
 @dataclass(frozen=True)
@@ -136,10 +145,7 @@ class NodeTable:
 
     def held(self, label: Hashable, labels: tuple[Any, ...] | None) -> HeldNodes:
         """The graphs of the table with their labels, where they are; labels: those there may be, None: those seen."""
-        if label is None:
-            raise OptionError("y is missing: name the column of the table that holds the labels, as in y='label'.")
-        self.source.check_columns([label])
-        reading = self.reading(label)
+        reading = self._labelled(label)
         variable = Variable(label, "discrete") if labels is None else Variable.discrete(label, labels)
         settled = self.settled(reading, variable)
         held: Held[Any] = self.source.hold(
@@ -153,11 +159,28 @@ class NodeTable:
         )
         return HeldNodes(held, reading, settled.domain[label].states, self.source.passes)
 
-    def mapped(self, structure: CliqueStructure, weights: Floats, engine: Engine) -> Any:
-        """The label of every row."""
+    def _labelled(self, label: Hashable | None) -> NodeReading:
+        if label is None:
+            raise OptionError("y is missing: name the column of the table that holds the labels, as in y='label'.")
+        self.source.check_columns([label])
+        return self.reading(label)
+
+    def scores(self, label: Hashable, decoder: GraphDecoder) -> Floats:
+        """Log p(labels | graph) of each graph (n,)."""
+        reading = self._labelled(label)
+        settled = self.settled(reading, Variable.discrete(label, decoder.labels))
+        ask = ScoreExamples(decoder, reading.graphs, label, "node")
+        form, raw = self.form, (reading.node, reading.neighbours)
+        threads = self.options["threads"]
+        logs = answers_of_sequences(ask, self.source, settled, form.group, form.node, threads, raw)
+        return np.array(logs, dtype=np.float64)
+
+    def mapped(self, decoder: GraphDecoder, *, marginals: bool) -> Any:
+        """The label of every row, or the probabilities of all labels."""
         reading = self.reading(None)
         domain = self.settled(reading, None).domain
-        task = NodeLabels(structure, weights, engine, reading, *free_names(["predicted"], self.source.columns))
+        wanted = decoder.labels if marginals else ["predicted"]
+        task = NodeLabels(decoder, reading, marginals, free_names(wanted, self.source.columns))
         form, raw = self.form, (reading.node, reading.neighbours)
         return self.source.map(
             task, domain, group=form.group, order=form.node, raw=raw, threads=self.options["threads"]
@@ -165,17 +188,21 @@ class NodeTable:
 
 
 @dataclass(frozen=True, eq=False)
-class NodeLabels:
-    """The best labels of the rows of whole graphs; it travels to where the rows are."""
+class NodeLabels(RowTask):
+    """The best labels of the rows of whole graphs, or probabilities of all labels; it travels to where the rows are."""
 
-    structure: CliqueStructure
-    weights: Floats
-    engine: Engine
+    decoder: GraphDecoder
     reading: NodeReading
-    name: str
+    marginals: bool
+    names: tuple[str, ...]
 
     def __call__(self, batch: Batch) -> dict[Hashable, Any]:
-        """A column of one label a row."""
-        decoder = GraphDecoder(self.structure, self.weights, self.engine)
-        codes = decoder.best_codes(self.reading.graphs(batch))
-        return {self.name: [decoder.labels[code] for code in codes.tolist()]}
+        """Columns of one value a row."""
+        graphs = self.reading.graphs(batch)
+        if self.marginals:
+            return dict(zip(self.names, np.concatenate(self.decoder.marginals(graphs)).T, strict=True))
+        return {self.names[0]: [self.decoder.labels[code] for code in self.decoder.best_codes(graphs).tolist()]}
+
+    def example(self) -> dict[Hashable, Any]:
+        """A probability for each label, or the first label."""
+        return dict.fromkeys(self.names, np.zeros(1)) if self.marginals else {self.names[0]: [self.decoder.labels[0]]}

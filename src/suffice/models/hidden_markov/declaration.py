@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import numpy as np
@@ -262,7 +263,7 @@ class HiddenMarkovModel(Estimator):
 
     def score_samples(self, sequences: Any, **form: Unpack[FormOptions]) -> Floats:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
-        return self.fitted_.score_samples(sequences, threads=self._options["threads"], **form)
+        return np.asarray(self._answered(sequences, SequenceForm(**form), StateDecoder.scores))
 
     def score(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
@@ -296,12 +297,12 @@ class HiddenMarkovModel(Estimator):
         """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior").
 
         Of a Dask or Spark frame with `group` a frame of the same kind: a row for each of its rows, with group, order
-        and the column "state"; not computed yet. Distributions that cannot have the value 0 give arrays.
+        and the column "state"; not computed yet.
         """
         choice(method, "method", choices(PathMethod))
         form = SequenceForm(lengths, group, order, columns)
         there = self._task().decoded(sequences, form, self.fitted_, method)
-        return self._asked(sequences, form).states(method) if there is None else there
+        return self._answered(sequences, form, methodcaller("states", method)) if there is None else there
 
     def predict_proba(
         self,
@@ -318,7 +319,7 @@ class HiddenMarkovModel(Estimator):
         """
         form = SequenceForm(lengths, group, order, columns)
         there = self._task().decoded(sequences, form, self.fitted_, PROBABILITIES)
-        return self._asked(sequences, form).smoothed() if there is None else there
+        return self._answered(sequences, form, StateDecoder.smoothed) if there is None else there
 
     def decode(
         self,
@@ -330,18 +331,22 @@ class HiddenMarkovModel(Estimator):
         columns: Sequence[Hashable] | None = None,
     ) -> tuple[float, Any]:
         """Log P(path, sequence) of the most probable path, summed over sequences, and its states as in `predict`."""
-        return self._asked(sequences, SequenceForm(lengths, group, order, columns)).decoded()
+        form = SequenceForm(lengths, group, order, columns)
+        there = self._task().answered(sequences, form, self.fitted_, methodcaller("best", 1))
+        if there is None:
+            return self._asked(sequences, form).decoded()
+        return float(np.sum([log for [(_, log)] in there])), [path for [(path, _)] in there]
 
     def filter(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
-        return self._asked(sequences, SequenceForm(**form)).filtered()
+        return self._answered(sequences, SequenceForm(**form), StateDecoder.filtered)
 
     def pairwise(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
         """P(state at a step, state at the next | whole sequence) (steps - 1, K, K).
 
         A list of such arrays, but for one sequence that is no list of sequences.
         """
-        return self._asked(sequences, SequenceForm(**form)).pairs()
+        return self._answered(sequences, SequenceForm(**form), StateDecoder.pairs)
 
     def best_paths(self, sequences: Any, n: int = 2, **form: Unpack[FormOptions]) -> Any:
         """The `n` most probable paths of each sequence with their log P(path, sequence), best first.
@@ -350,7 +355,7 @@ class HiddenMarkovModel(Estimator):
         fewer paths.
         """
         n = whole_number(n, "n")
-        return self._asked(sequences, SequenceForm(**form)).best(n)
+        return self._answered(sequences, SequenceForm(**form), methodcaller("best", n))
 
     def sample_paths(
         self, sequences: Any, n: int = 1, *, random_state: Any = None, **form: Unpack[FormOptions]
@@ -367,7 +372,7 @@ class HiddenMarkovModel(Estimator):
         `forecast_distribution` makes distributions of observations of them.
         """
         steps = whole_number(steps, "steps")
-        return self._asked(sequences, SequenceForm(**form)).ahead(steps)
+        return self._answered(sequences, SequenceForm(**form), methodcaller("ahead", steps))
 
     forecast_distribution = delegated(HiddenMarkovFitted.forecast_distribution)
     sample = delegated(HiddenMarkovFitted.sample)
@@ -425,6 +430,11 @@ class HiddenMarkovModel(Estimator):
         if information is None:
             raise EstimateError("No parameter is free, or the information is not finite: there is nothing to look at.")
         return information.curvature(self._learned_from().step, self.scores_)
+
+    def _answered(self, sequences: Any, form: SequenceForm, ask: Callable[[StateDecoder], Any]) -> Any:
+        """What is asked about sequences: of a table in files or elsewhere answers come here, its steps do not."""
+        there = self._task().answered(sequences, form, self.fitted_, ask)
+        return ask(self._asked(sequences, form)) if there is None else there
 
     def _asked(self, sequences: Any, form: SequenceForm) -> StateDecoder:
         """Who answers about sequences."""

@@ -21,7 +21,7 @@ from suffice.models.hidden_markov.chains import chains
 from suffice.models.hidden_markov.emissions.contract import Data
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
-from suffice.models.hidden_markov.input import Opened, check_possible
+from suffice.models.hidden_markov.input import Opened, check_possible, numbered
 
 Codes = NDArray[np.intp]
 T = TypeVar("T")
@@ -31,12 +31,13 @@ T = TypeVar("T")
 class StateDecoder:
     """A fitted value, asked about sequences; answers have the form of the sequences.
 
-    What is impossible has no posterior, and is an error that names it.
+    What is impossible has no posterior, and is an error that names it; `called` are the sequences in words.
     """
 
     fitted: HiddenMarkovFitted
     asked: Opened[Data]
     threads: int | None
+    called: Callable[[int], str] = numbered
 
     def states(self, method: str) -> Any:
         """The most probable path of states ("viterbi"), or the most probable state at each step ("posterior")."""
@@ -48,6 +49,11 @@ class StateDecoder:
         """Log P(path, sequence) of the most probable paths of all sequences together, and their states."""
         codes, values = self._paths(1)
         return float(values.sum()), self.asked.give(self.fitted.named(codes[0]))
+
+    def scores(self) -> Floats:
+        """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
+        expectation = ChainExpectation(self.asked.sequences, self.fitted.emission, self.threads)
+        return expectation.log_likelihoods(self.fitted.parameters)
 
     def smoothed(self) -> Any:
         """P(state at a step | whole sequence) (steps, K)."""
@@ -121,7 +127,7 @@ class StateDecoder:
             return task(chains(observed.take(*span), fitted.emission, fitted.parameters))
 
         parts = map_blocks(work, blocks(observed.offsets, fitted.emission.size), self.threads)
-        check_possible(np.concatenate([mass for mass, _ in parts]))
+        check_possible(np.concatenate([mass for mass, _ in parts]), self.called)
         return [answer for _, answer in parts]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -173,11 +173,16 @@ def _filled(states: Any, opened: Opened[NDArray[Any]]) -> Any:
     return [[None] * length if path is None else path for path, length in pairs]
 
 
-def check_possible(values: Floats) -> None:
-    """Raise where the log-likelihood of a sequence (n,) says that it cannot be."""
+def numbered(number: int) -> str:
+    """A sequence in memory in words."""
+    return f"Sequence {number}"
+
+
+def check_possible(values: Floats, called: Callable[[int], str] = numbered) -> None:
+    """Raise where the log-likelihood of a sequence (n,) says that it cannot be; called: a sequence in words."""
     if (values == -np.inf).any():
         number = int(np.argmax(values == -np.inf))
         raise DataError(
-            f"Sequence {number} is impossible under this model: no path of states has it, so that nothing can be said "
+            f"{called(number)} is impossible under this model: no path of states has it, so that nothing can be said "
             "about its states. score_samples tells which sequences are."
         )

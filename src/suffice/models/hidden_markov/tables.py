@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, listing
@@ -21,14 +22,18 @@ from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import Opened
 from suffice.models.hidden_markov.rounds import ChainWork, HeldChains, column_of
+from suffice.models.sequence_answers import Named, answers_of_sequences, named_sequences
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import Held, Settled, survey
+from suffice.sources.mapped import RowTask, free_names
 from suffice.sources.partitioned import PartitionedSource
 from suffice.sources.sequences import SequenceForm, Sequences
 
 States = tuple[Hashable, ...]
 #: What is asked about every step, besides the methods of `predict`.
 PROBABILITIES = "probabilities"
+#: The column of states in the answer to a frame.
+STATE = "state"
 
 
 @dataclass(frozen=True)
@@ -140,33 +145,75 @@ class SequenceTable:
 
     def decoded(self, fitted: HiddenMarkovFitted, method: str) -> Any:
         """States by step, or their probabilities, as a frame of the kind that came in; None where there is none."""
+        settled = self._settled() if isinstance(self.source, PartitionedSource) else None
+        if settled is None:
+            return None
+        wanted = [STATE] if method != PROBABILITIES else fitted.states
+        names = free_names(wanted, self.source.columns)
+        task = DecodedRows(SequencesOfBatch(fitted, self.columns), method, names)
+        return self.source.map(task, settled.domain, group=self.form.group, order=self.form.order)
+
+    def answered(self, fitted: HiddenMarkovFitted, ask: Callable[[StateDecoder], Sequence[Any]]) -> list[Any] | None:
+        """What is asked about each sequence, in their order; None where the emission has to see rows."""
+        settled = self._settled()
+        if settled is None:
+            return None
+        question = AskSequences(SequencesOfBatch(fitted, self.columns), ask)
+        group, order = self.form.group, self.form.order
+        return answers_of_sequences(question, self.source, settled, group, order, self.options["threads"])
+
+    def _settled(self) -> Settled | None:
+        """What is known of the columns that states emit; None where their kind has to see rows."""
         emitted = column_variables(self.options["emission"], settings_of(self.options, 1), self.columns)
-        if emitted is None or not isinstance(self.source, PartitionedSource):
-            return None
-        domain = self.source.settle(self.domain(emitted, None)).domain
-        task = DecodedRows(fitted, self.columns, method)
-        try:
-            return self.source.map(task, domain, group=self.form.group, order=self.form.order)
-        except DataError:  # The types of the answer are found on a row of zeros, which some distributions cannot have.
-            return None
+        return None if emitted is None else self.source.settle(self.domain(emitted, None))
 
 
 @dataclass(frozen=True, eq=False)
-class DecodedRows:
-    """Columns of one value a step: the state by a `method` of `predict`, or the probability of every state."""
+class SequencesOfBatch:
+    """The whole sequences of a batch, as a fitted value is asked about them."""
 
     fitted: HiddenMarkovFitted
     columns: States
-    method: str
 
-    def __call__(self, batch: Batch) -> dict[Hashable, Any]:
-        """Of the whole sequences of a batch."""
+    def __call__(self, batch: Batch, called: Callable[[int], str], *, as_list: bool) -> StateDecoder:
+        """Who answers; as_list: by sequence, else by step."""
         assert batch.offsets is not None
         with naming_rows(batch.number):
             values = self.fitted.emission.read([column_of(batch, name) for name in self.columns])
-        opened = Opened(Sequences(values, batch.offsets), as_list=False, alone=False)
-        decoder = StateDecoder(self.fitted, opened, 1)
-        if self.method != PROBABILITIES:
-            return {"state": decoder.states(self.method)}
-        rows = decoder.smoothed()
-        return {str(state): rows[:, code] for code, state in enumerate(self.fitted.states)}
+        return StateDecoder(self.fitted, Opened(Sequences(values, batch.offsets), as_list, False), 1, called)
+
+
+@dataclass(frozen=True, eq=False)
+class AskSequences:
+    """An answer for each sequence of a batch."""
+
+    sequences: SequencesOfBatch
+    ask: Callable[[StateDecoder], Sequence[Any]]
+
+    def __call__(self, batch: Batch, named: Named) -> Sequence[Any]:
+        """Of the sequences of these names."""
+        return self.ask(self.sequences(batch, named, as_list=True))
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedRows(RowTask):
+    """Columns of one value a step: the state by a `method` of `predict`, or the probability of every state."""
+
+    sequences: SequencesOfBatch
+    method: str
+    names: tuple[str, ...]
+
+    def __call__(self, batch: Batch) -> dict[Hashable, Any]:
+        """Of the whole sequences of a batch."""
+        decoder = self.sequences(batch, named_sequences(batch, None), as_list=False)
+        return self._columns(decoder.smoothed() if self.method == PROBABILITIES else decoder.states(self.method))
+
+    def example(self) -> dict[Hashable, Any]:
+        """Of one step."""
+        fitted = self.sequences.fitted
+        shares = np.zeros((1, len(fitted.states)))
+        return self._columns(shares if self.method == PROBABILITIES else fitted.named(np.zeros(1, np.intp)))
+
+    def _columns(self, answers: NDArray[Any]) -> dict[Hashable, Any]:
+        values = answers.reshape(len(answers), -1)
+        return {name: values[:, number] for number, name in enumerate(self.names)}

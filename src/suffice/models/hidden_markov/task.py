@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from suffice.fitting.contract import Inputs, Problem, Purpose
 from suffice.models.hidden_markov.baum_welch import BaumWelch, HiddenSequences
 from suffice.models.hidden_markov.build import emission_of
 from suffice.models.hidden_markov.counting import Counting, KnownSequences
+from suffice.models.hidden_markov.decoding import StateDecoder
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
@@ -129,6 +130,17 @@ class HiddenMarkovTask:
         """What is asked about every step of a frame whose partitions are elsewhere; None for other sequences."""
         table = SequenceTable.of(data, known.form_of(data, form), None, self.options)
         return None if table is None else table.decoded(known, method)
+
+    def answered(
+        self,
+        data: Any,
+        form: SequenceForm,
+        known: HiddenMarkovFitted,
+        ask: Callable[[StateDecoder], Any],
+    ) -> list[Any] | None:
+        """What is asked about each sequence of a table that stays where it is; None for other sequences."""
+        table = SequenceTable.of(data, known.form_of(data, form), None, self.options)
+        return None if table is None else table.answered(known, ask)
 
     def _settled(
         self, sequences: Sequences[NDArray[Any]], states: States, known: HiddenMarkovFitted | None

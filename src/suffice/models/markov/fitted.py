@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,6 @@ from suffice.engines.junction_tree import TreePlan
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
 from suffice.families.base import as_numbers, take_states
-from suffice.models.bayesian.nodes.contract import Columns
-from suffice.models.bayesian.queries.tables import coded_columns
 from suffice.models.em.rows import has_missing, read_rows
 from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.inference import GibbsInference
@@ -34,6 +32,7 @@ from suffice.models.markov.inference import ExactInference, NetworkInference
 from suffice.models.markov.ising import couplings_of, fields_of
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.structure import Term
+from suffice.models.row_answers import RowPrediction, RowProbability, answers_of_rows
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
 from suffice.table import Table
@@ -262,24 +261,37 @@ class MarkovFitted:
         return self.inference.log_probability(given)
 
     def score_samples(self, data: object, *, columns: object = None, threads: int | None = None) -> Floats:
-        """Log-probability of each row (n,); missing values and absent columns are summed out."""
-        infer = self.inference
-        return _over_batches(lambda c, n: infer.log_likelihood(c, n, threads), data, self.domain, columns, ())
+        """Log-probability of each row (n,); missing values and absent columns are summed out.
+
+        Of a Dask or Spark frame a frame with the column "log_probability"; not computed yet.
+        """
+        scores: Floats = answers_of_rows(RowProbability(self, threads), data, self.domain, columns)
+        return scores
 
     def predict_proba(
         self, data: object, target: Hashable, *, columns: object = None, threads: int | None = None
     ) -> Floats:
-        """P(target | the other columns) of each row (n, states), in the order of `states(target)`."""
-        infer, card = self.inference, self.domain[target].card
-        others = Domain(other for other in self.domain.variables if other.name != target)
-        return _over_batches(lambda c, n: infer.predict_rows(c, n, target, threads), data, others, columns, (card,))
+        """P(target | the other columns) of each row (n, states), in the order of `states(target)`.
+
+        Of a Dask or Spark frame a frame with a column for each state; not computed yet.
+        """
+        shares: Floats = self._predicted(data, target, columns, threads, labels=False)
+        return shares
 
     def predict(
         self, data: object, target: Hashable, *, columns: object = None, threads: int | None = None
     ) -> NDArray[Any]:
-        """The most probable state of the target given the other columns, for each row (n,)."""
-        shares = self.predict_proba(data, target, columns=columns, threads=threads)
-        return take_states(self.domain[target].states, shares.argmax(axis=1))
+        """The most probable state of the target given the other columns, for each row (n,).
+
+        Of a Dask or Spark frame a frame with the column "prediction"; not computed yet.
+        """
+        labels: NDArray[Any] = self._predicted(data, target, columns, threads, labels=True)
+        return labels
+
+    def _predicted(self, rows: object, target: Hashable, columns: object, threads: int | None, *, labels: bool) -> Any:
+        known = self.domain[target].name
+        others = Domain(other for other in self.domain.variables if other.name != known)
+        return answers_of_rows(RowPrediction(self, threads, target, labels), rows, others, columns)
 
     def sample(
         self, n: int = 1, given: Mapping[Any, Any] | None = None, *, random_state: object = None
@@ -391,11 +403,3 @@ class MarkovFitted:
 def _are_limits(limits: Floats) -> bool:
     """Whether all are 0, infinite or NaN."""
     return limits.dtype == np.float64 and bool((~np.isfinite(limits) | (limits == 0.0)).all())
-
-
-def _over_batches(
-    work: Callable[[Columns, int], Floats], data: object, domain: Domain, columns: object, shape: tuple[int, ...]
-) -> Floats:
-    """The answers (n, *shape) of all batches of rows, one after the other."""
-    parts = [work(coded, n) for coded, n in coded_columns(data, domain, columns)]
-    return np.concatenate(parts) if parts else np.empty((0, *shape))

@@ -15,7 +15,7 @@ from suffice.engines.registry import Planner
 from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError
 from suffice.models.bayesian.nodes.contract import Columns
-from suffice.models.evidence import check_possible, read_evidence
+from suffice.models.evidence import RowDistributions, read_evidence
 from suffice.models.markov.family import LogLinearFamily
 from suffice.table import Table
 
@@ -43,7 +43,7 @@ class NetworkInference(Protocol):
     def log_likelihood(self, columns: Columns, n: int, threads: int | None) -> Floats:
         """Log-probability of each row."""
 
-    def predict_rows(self, columns: Columns, n: int, target: Hashable, threads: int | None) -> Floats:
+    def predict_rows(self, columns: Columns, n: int, target: Hashable, threads: int | None) -> RowDistributions:
         """P(target | row) of each row."""
 
 
@@ -104,12 +104,11 @@ class ExactInference:
             logs[~whole] = answers.log_partition - self._log_partition
         return logs
 
-    def predict_rows(self, columns: Columns, n: int, target: Hashable, threads: int | None) -> Floats:
-        """P(target | row) of each row (n, card); rows of probability 0 are an error that names the first."""
+    def predict_rows(self, columns: Columns, n: int, target: Hashable, threads: int | None) -> RowDistributions:
+        """P(target | row) of each row (n, card), and which rows are possible (n,)."""
         rows, names = _matrix({name: values for name, values in columns.items() if name != target}, n)
         answers = self.tree.solve_rows(rows, names, scopes=[(target,)], threads=worker_count(threads))
-        check_possible(answers.log_partition > -np.inf)
-        return answers.marginals[(target,)]
+        return answers.marginals[(target,)], answers.log_partition > -np.inf
 
 
 def _matrix(columns: Columns, n: int) -> tuple[NDArray[np.int32], tuple[Hashable, ...]]:

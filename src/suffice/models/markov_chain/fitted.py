@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, EstimateError, FileFormatError, OptionError, SizeError
+from suffice.errors import DataError, EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.fitting.report import CountedRows
@@ -35,6 +35,7 @@ from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
+    from suffice.sources.base import Batch, Source
 
 
 #: Cells up to which tables over all histories are made.
@@ -358,18 +359,34 @@ class MarkovChainFitted:
 
     def score_samples(self, rows: Any, **form: Unpack[FormOptions]) -> Floats:
         """Log-likelihood of each sequence (n_sequences,); -inf where one cannot be."""
-        words, sequences = self.words, opened(rows, SequenceForm(**form), self.tokens).single()
+        shape = SequenceForm(**form)
+        source = shape.elsewhere(rows)
+        if source is not None:
+            return self._scores_there(source, shape)
+        sequences = opened(rows, shape, self.tokens).single()
         codes, states = code_states(sequences.values)
         if (codes < 0).any():
             number, step = sequences.where(int(np.argmax(codes < 0)))
-            raise DataError(
-                f"Sequence {number} has a missing value at step {step}; a Markov chain needs every state. Cut the "
-                "sequence in two there."
-            )
+            raise _no_state(f"Sequence {number}", step)
+        return self.scores_of(codes, states, sequences.offsets)
+
+    def _scores_there(self, source: Source, form: SequenceForm) -> Floats:
+        """Of the sequences of a table that stay where they are."""
+        from suffice.models.sequence_answers import answers_of_sequences
+
+        names = form.observations(source)
+        if len(names) != 1:
+            raise DataError(f"A Markov chain has one column of states; the table has {listing(names)}. Name one.")
+        settled = source.settle(Domain([Variable(names[0], "discrete")]))
+        scores = answers_of_sequences(ScoreSequences(self), source, settled, form.group, form.order, None)
+        return np.array(scores, dtype=np.float64)
+
+    def scores_of(self, codes: NDArray[Any], states: Sequence[Hashable], offsets: Ints) -> Floats:
+        """Of sequences as codes (steps,) of some states."""
+        words, order = self.words, self.distribution.order
         end = None if words.end is None else int(words.places([words.end])[0])
-        order = self.distribution.order
-        windows, offsets = sequence_windows(words.places(states)[codes], sequences.offsets, order, words.card, end)
-        return np.add.reduceat(self.distribution.log_prob(windows), offsets[:-1])
+        windows, bounds = sequence_windows(words.places(states)[codes], offsets, order, words.card, end)
+        return np.add.reduceat(self.distribution.log_prob(windows), bounds[:-1])
 
     def counted_rows(self) -> list[CountedRows]:
         """The rows that were met with their counts and pseudo-counts; empty without a prior."""
@@ -417,3 +434,29 @@ class MarkovChainFitted:
         levels = distribution.levels if given is None else Levels.from_dict(given)
         rest = (prior, tuple(plain["weights"]), plain["background"])
         return cls(distribution, words, levels if plain["counted"] else None, *rest, **how)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreSequences:
+    """The log-likelihood of each sequence of a batch."""
+
+    fitted: MarkovChainFitted
+
+    def __call__(self, batch: Batch, called: Callable[[int], str]) -> Sequence[float]:
+        """Of sequences that are called so."""
+        assert batch.offsets is not None
+        codes, states = batch.codes[0], batch.domain.variables[0].states
+        missing = codes == len(states)
+        if missing.any():
+            step = int(np.argmax(missing))
+            number = int(np.searchsorted(batch.offsets, step, side="right")) - 1
+            raise _no_state(called(number), step - int(batch.offsets[number]))
+        scores: list[float] = self.fitted.scores_of(codes, states, batch.offsets).tolist()
+        return scores
+
+
+def _no_state(sequence: str, step: int) -> DataError:
+    return DataError(
+        f"{sequence} has a missing value at step {step}; a Markov chain needs every state. Cut the sequence in two "
+        "there."
+    )

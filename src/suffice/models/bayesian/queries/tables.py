@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,7 @@ from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
 from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
-from suffice.models.evidence import Names, RowDistributions, known_columns, read_evidence
-from suffice.records import replace
+from suffice.models.evidence import Names, RowDistributions, read_evidence
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -398,28 +397,3 @@ def _matrix(columns: Columns, n: int) -> tuple[NDArray[np.int32], tuple[Hashable
     """Columns of codes as rows (n, d), with their names."""
     names = tuple(columns)
     return np.stack([columns[k] for k in names], axis=1) if names else np.empty((n, 0), np.int32), names
-
-
-def coded_columns(
-    data: Any, domain: Domain, columns: Any, nodes: Domain | None = None
-) -> Iterator[tuple[dict[Hashable, NDArray[Any]], int]]:
-    """The columns that the domain knows, batch by batch, with their length: codes (-1 where missing), numbers (NaN).
-
-    The states of a fitted model are closed: a label that it never saw is an error, not a missing value. Data without a
-    column of `nodes` (by default the domain) are an error.
-    """
-    from suffice.sources import open_source
-
-    source = open_source(data, columns=columns)
-    names = [variable.name for variable in known_columns(domain if nodes is None else nodes, source.columns)]
-    closed = {name: replace(domain[name], origin="declared") for name in names if name in domain}
-    if not closed:
-        yield from (({}, batch.rows) for batch in source.batches(source.infer(names[:1])))
-        return
-    for batch in source.batches(source.infer(closed, closed)):
-        coded: dict[Hashable, NDArray[Any]] = dict(zip(batch.real, batch.reals, strict=True))
-        for name, codes in zip(batch.discrete, batch.codes, strict=True):
-            signed = codes.astype(np.int32)
-            signed[signed == domain[name].card] = -1
-            coded[name] = signed
-        yield coded, batch.rows

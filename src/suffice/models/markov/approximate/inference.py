@@ -19,7 +19,7 @@ from suffice.families.base import generator
 from suffice.fitting.report import distrust
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.sampled_answers import SampledTable, certain_cells, possible_states
-from suffice.models.evidence import read_evidence
+from suffice.models.evidence import RowDistributions, read_evidence
 from suffice.models.markov.approximate.family import INSTEAD, SampledFamily
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import model_sampler, model_scopes
@@ -185,7 +185,7 @@ class GibbsInference:
         """P(variable | given) of every variable, with standard errors."""
         return self.condition(given, random_state).tables()
 
-    def predict_rows(self, columns: Columns, n: int, target: Hashable, threads: int | None) -> Floats:
+    def predict_rows(self, columns: Columns, n: int, target: Hashable, threads: int | None) -> RowDistributions:
         """P(target | row) (n, card), exact where all other columns are known: it depends on the neighbours alone."""
         names = [name for name in self.domain.names if name != target]
         missing = [name for name in names if name not in columns or (columns[name] < 0).any()]
@@ -199,7 +199,7 @@ class GibbsInference:
                 states[site] = columns[name]
         sampler = model_sampler(self._family.model)
         sampler.load(self.logs)
-        return sampler.conditional(self.domain.names.index(target), states).T
+        return sampler.conditional(self.domain.names.index(target), states).T, np.ones(n, dtype=bool)
 
     def _refuse(self) -> NoReturn:
         raise SizeError(f"{self._family.refusal} {INSTEAD}")
