@@ -6,7 +6,9 @@ level of the factors. Any rows with the same products have the same likelihood: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from suffice.models.glm.design import Design, DesignRows, Factor, pooled_codes
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.input import Coding, explanatory, factor_of, unnamed_width
+from suffice.models.glm.pieces import stream_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.stream import read_levels
 from suffice.sources import open_source, summarize_source
@@ -31,6 +34,10 @@ _OF_ROWS = {
     ("covariance", "robust"): "robust errors are sums over residuals, row by row",
     ("solver", "sgd"): "stochastic ascent goes through the rows in an order",
 }
+
+
+#: Sums up to which they take the place of rows that are not in memory.
+MOST_NUMBERS = 1_000_000
 
 
 def has_moments(options: FitOptions) -> bool:
@@ -88,10 +95,47 @@ def read_moments(given: Inputs, options: FitOptions) -> RegressionData:
             raise OptionError(f"{name}={value!r} needs the rows, which a Summary does not hold: {reason}.")
     coding = Coding.of(options.given["fit_intercept"], options.given["categorical"])
     question = _question(summary.domain)
-    sums, (*columns, last) = summary[question], summary.domain.variables
+    *columns, last = summary.domain.variables
     if last.name != question.variables[-1]:
         raise DataError(f"The last column of the Summary, {last.name!r}, is no response of numbers.")
     _check_coding(coding, columns)
+    return _data_of(summary, coding)
+
+
+def read_sums(given: Inputs, options: FitOptions) -> RegressionData | None:
+    """Sums over rows that are not in memory, in place of these; None where the fit needs more of them.
+
+    Those of few joint levels of the factors are far less than the rows, and one pass makes them.
+    """
+    beside = any(given[name] is not None for name in ("offset", "exposure", "trials"))
+    of_rows = beside or any(options.given[name] == value for name, value in _OF_ROWS)
+    if of_rows or options.given["formula"] is not None or not has_moments(options):
+        return None
+    source, y = stream_of(given.data), given["y"]
+    if source is None or source.residence == "sites" or not (isinstance(y, Hashable) and y in source.columns):
+        return None
+    weight = given["sample_weight"]
+    if weight is not None:
+        if not (isinstance(weight, str) and weight in source.columns):
+            return None
+        source.weigh_by(weight)
+    coding = Coding.of(options.given["fit_intercept"], options.given["categorical"])
+    names = explanatory(source, [y], given["columns"])
+    factors = read_levels(source, names, coding, None)[1]
+    cells = math.prod(variable.card for variable in factors.values())
+    if cells * (len(names) + 2) ** 2 > MOST_NUMBERS:
+        return None
+    domain = Domain([*(factors.get(name, Variable(name, "real")) for name in names), Variable(y, "real")])
+    summary = summarize_source(source, domain, (_question(domain),))
+    if not summary.weight > 0.0:
+        return None
+    return replace(_data_of(summary, coding), readings=source.passes, summed=True)
+
+
+def _data_of(summary: Summary, coding: Coding) -> RegressionData:
+    """Rows with the products of a summary, whose last variable is the response."""
+    question = _question(summary.domain)
+    sums, (*columns, last) = summary[question], summary.domain.variables
     values, weights = _rows_with(sums, len(question.variables))
     cells = np.repeat(getattr(sums, "cells", np.empty((1, 0), np.int32)), values.shape[1], axis=0)
     entries: dict[Hashable, Factor] = {}

@@ -47,7 +47,8 @@ class RegressionData:
     `ahead` names the parameters before the coefficients: the thresholds between ordered labels. Rows without weight are
     not among `blocks`: they say nothing, and at the coefficients of the others a link may not even allow them. `rows`
     is the number of rows with them. `response` is the column of the response, where it has a name, `formula` as a user
-    wrote it, and `reference` the number of the label among the classes that has no coefficients.
+    wrote it, and `reference` the number of the label among the classes that has no coefficients. `summed` says that
+    `blocks` have the products of rows that were read `readings` times, in place of these.
     """
 
     design: Design
@@ -63,6 +64,7 @@ class RegressionData:
     reference: int | None = None
     formula: str | None = None
     readings: int | None = None
+    summed: bool = False
 
     @property
     def passes(self) -> int:
@@ -77,6 +79,8 @@ class RegressionData:
     def plan(self) -> str | None:
         """Where rows that are not in memory stayed, and how often they were asked so far."""
         held = self.blocks.held
+        if self.summed:
+            return "sums of products, made where the rows are"
         return None if not self.readings else f"{held.shards} shards {held.location}, {held.rounds} rounds"
 
     def learned_names(self) -> dict[str, Any]:

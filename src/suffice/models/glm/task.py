@@ -14,7 +14,7 @@ from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.labels import SoftmaxRegression
-from suffice.models.glm.moments import has_moments, read_moments, summarize_rows
+from suffice.models.glm.moments import has_moments, read_moments, read_sums, summarize_rows
 from suffice.models.glm.online import OnlineRegression
 from suffice.models.glm.ordered import OrderedRegression
 from suffice.models.glm.predictor_judge import OnePredictor
@@ -39,7 +39,8 @@ class GLMTask:
     def read(self, given: Inputs, known: GLMFitted | None, purpose: Purpose) -> RegressionData:
         """A design and a response, of rows or of a `Summary`."""
         if not isinstance(given.data, Summary):
-            return read_rows(given, self.options)
+            sums = read_sums(given, self.options) if purpose == "fit" else None
+            return read_rows(given, self.options) if sums is None else sums
         if purpose != "fit":
             raise OptionError("partial_fit goes through rows, and a Summary holds none: add it to others and use fit.")
         return read_moments(given, self.options)
