@@ -69,6 +69,47 @@ def test_a_shard_whose_graphs_are_all_left_out_adds_nothing(options: dict[str, A
     assert model.report_.log_likelihood == pytest.approx(reference.report_.log_likelihood, rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "options", [{"solver": "sgd", "batch_size": 3}, {"solver": "adam", "step_size": 0.01}, {"solver": "perceptron"}]
+)
+def test_stochastic_steps_over_tables(options: dict[str, Any]) -> None:
+    """One shard takes the steps of a list; of several, the same seed draws the same."""
+    X, y, frame = labelled()
+    reference = sf.GraphCRF(**options, max_iter=2, shuffle=False).fit(X, y)
+    alone = sf.GraphCRF(**options, max_iter=2, shuffle=False).fit(frame, "label", **LAYOUT)
+    np.testing.assert_allclose(alone.weights_, reference.weights_, rtol=1e-10, atol=1e-12)
+    model, again = (
+        sf.GraphCRF(**options, max_iter=2, memory_limit="5KB").fit(frame, "label", **LAYOUT) for _ in range(2)
+    )
+    assert "scratch folder" in str(model.report_.plan)
+    assert again.weights_.tolist() == model.weights_.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+def test_each_graph_of_a_shard_is_met_once_in_a_pass() -> None:
+    """Steps so short that their order does not matter add up to the slope, from one shard or from many."""
+    X, y, frame = labelled()
+    options: dict[str, Any] = {"solver": "sgd", "step_size": 1e-7, "max_iter": 2}
+    reference = sf.GraphCRF(**options).fit(X, y)
+    model = sf.GraphCRF(**options, memory_limit="5KB").fit(frame, "label", **LAYOUT)
+    np.testing.assert_allclose(model.weights_, reference.weights_, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+def test_answers_to_tables_are_those_to_lists() -> None:
+    X, y, frame = labelled(12)
+    model = sf.GraphCRF(max_iter=6, prior=sf.Normal(variance=3.0)).fit(X, y)
+    np.testing.assert_allclose(model.score_samples(frame, "label", **LAYOUT), model.score_samples(X, y), rtol=1e-12)
+    assert model.score(frame, "label", **LAYOUT) == pytest.approx(model.score(X, y), rel=1e-12)
+    weights = np.arange(12) % 3
+    weighted = frame.assign(weight=weights[frame["graph"]])
+    expected = model.score(X, y, sample_weight=weights)
+    assert model.score(weighted, "label", sample_weight="weight", **LAYOUT) == pytest.approx(expected, rel=1e-12)
+    shares = np.concatenate(model.predict_marginals(X))
+    np.testing.assert_allclose(model.predict_marginals(frame, **LAYOUT), shares, rtol=1e-12)
+
+
 def test_the_question_whether_a_maximum_exists_is_that_of_lists() -> None:
     """Labels that a feature separates have none, in shards as in a list."""
     X, _, frame = labelled(12)
@@ -85,7 +126,7 @@ def test_the_question_whether_a_maximum_exists_is_that_of_lists() -> None:
         (lambda m, f: m.fit(f, "label", group="graph"), "node="),
         (lambda m, f: m.fit(f, **LAYOUT), "y is missing"),
         (lambda m, f: m.fit(f.assign(joined=[["x"]] * len(f)), "label", **LAYOUT), "names the neighbour 'x'"),
-        (lambda m, f: m.set_params(solver="sgd").fit(f, "label", **LAYOUT), "list of GraphExample"),
+        (lambda m, f: m.set_params(inference="loopy").fit(f, "label", **LAYOUT), "list of GraphExample"),
         (lambda m, f: m.fit([sf.GraphExample([[1.0]])], [["u"]], group="graph"), "X is a list"),
         (lambda m, f: m.set_params(memory_limit=10).fit([sf.GraphExample([[1.0]])], [["u"]]), "memory_limit"),
     ],

@@ -5,21 +5,19 @@ Where expectations are exact, updates touch the weights of the features of a min
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.engines.chain_gibbs import gibbs
-from suffice.errors import OptionError
 from suffice.models.chain_crf.blocks import EVALUATIONS, SequenceBlock
 from suffice.models.chain_crf.layout import ChainLayout
 from suffice.models.chain_crf.rounds import ChainShard, FeatureSequences
 from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_precision
 from suffice.models.conditional_field.priors import WeightPenalties
-from suffice.models.conditional_field.stochastic import Epochs, Stochastic, StochasticPlan, copied
-from suffice.sources.held import Held
+from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan, copied
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,29 +126,3 @@ class ShardEpoch:
         sequences = shard.everywhere(len(self.layout.packing.pointers) - 1)
         labelled = (self.layout, sequences, shard.codes, shard.weights)
         return ChainStochastic(*labelled, self.penalties, self.plan, unit=self.unit, count=self.count).epoch(memory)
-
-
-class ShardedStochastic(Epochs):
-    """Stochastic ascent over held sequences: shards are drawn, and each goes through its own sequences.
-
-    What goes from shard to shard is the memory of the ascent. Without `shuffle` the updates are those of all sequences
-    in one shard; a minibatch ends where its shard does.
-    """
-
-    def __init__(self, held: Held[ChainShard], pass_over_shard: ShardEpoch) -> None:
-        """See the class."""
-        super().__init__(pass_over_shard.plan)
-        self.held, self.pass_over_shard = held, pass_over_shard
-        if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
-            raise OptionError(
-                "expectations='gibbs' keeps chains beside all sequences, and these are in several shards. Use "
-                "expectations='sampled' or 'exact'."
-            )
-
-    def epoch(self, memory: dict[str, Any]) -> dict[str, Any]:
-        """Go once through the shards; returns the new memory."""
-        shards = np.arange(self.held.shards)
-        for shard in (self.rng.permutation(shards) if self.plan.shuffle else shards).tolist():
-            plan = replace(self.plan, seed=int(self.rng.integers(2**62)))
-            memory = self.held.sum(memory, replace(self.pass_over_shard, plan=plan), shards=[shard])
-        return memory

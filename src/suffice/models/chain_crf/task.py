@@ -22,7 +22,7 @@ from suffice.models.chain_crf.layout import ChainLayout
 from suffice.models.chain_crf.objective import ChainObjective
 from suffice.models.chain_crf.rank import bounded_rank, chain_rank
 from suffice.models.chain_crf.rounds import ChainRounds, ChainShard, FeatureSequences, ReadSequences, digest
-from suffice.models.chain_crf.stochastic import ChainStochastic, ShardedStochastic, ShardEpoch
+from suffice.models.chain_crf.stochastic import ChainStochastic, ShardEpoch
 from suffice.models.chain_crf.structure import (
     ChainStructure,
     ChainWeightOptions,
@@ -38,7 +38,7 @@ from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import counted, label_codes, label_key, read_labels
 from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
-from suffice.models.conditional_field.stochastic import Epochs
+from suffice.models.conditional_field.stochastic import Epochs, ShardedStochastic
 from suffice.models.conditional_field.task import FieldData, FieldTask, Watch
 from suffice.sources.held import HeldHere
 

@@ -26,6 +26,7 @@ from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.conditional_field.labels import LARGEST
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.solvers.online import step_sizes
+from suffice.sources.held import Held
 
 Measure = Callable[[Floats], tuple[float, float]]
 
@@ -254,6 +255,46 @@ class Stochastic(Epochs, Generic[P]):
         kept["updates"] = t + 1
         if self.averaged:
             kept["mean"] += (x - kept["mean"]) / (t + 1)
+
+
+class EpochOfShard(Protocol):
+    """One pass over the examples of a shard, from a memory to the next; it travels to where the shard is.
+
+    A frozen data class, whose seed is set for each pass.
+    """
+
+    @property
+    def plan(self) -> StochasticPlan:
+        """How the examples are gone through."""
+
+    def __call__(self, shard: Any, memory: dict[str, Any]) -> dict[str, Any]:
+        """The memory after the updates of all minibatches of the shard."""
+
+
+class ShardedStochastic(Epochs):
+    """Stochastic ascent over held examples: shards are drawn, and each goes through its own examples.
+
+    What goes from shard to shard is the memory of the ascent. Without `shuffle` the updates are those of all examples
+    in one shard; a minibatch ends where its shard does.
+    """
+
+    def __init__(self, held: Held[Any], pass_over_shard: EpochOfShard) -> None:
+        """See the class."""
+        super().__init__(pass_over_shard.plan)
+        self.held, self.pass_over_shard = held, pass_over_shard
+        if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
+            raise OptionError(
+                "expectations='gibbs' keeps chains beside all examples, and these are in several shards. Use "
+                "expectations='sampled' or 'exact'."
+            )
+
+    def epoch(self, memory: dict[str, Any]) -> dict[str, Any]:
+        """Go once through the shards; returns the new memory."""
+        shards = np.arange(self.held.shards)
+        for shard in (self.rng.permutation(shards) if self.plan.shuffle else shards).tolist():
+            plan = replace(self.plan, seed=int(self.rng.integers(2**62)))
+            memory = self.held.sum(memory, replace(self.pass_over_shard, plan=plan), shards=[shard])  # type: ignore[type-var]
+        return memory
 
 
 def copied(memory: Mapping[str, Any]) -> dict[str, Any]:

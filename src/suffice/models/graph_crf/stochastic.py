@@ -14,6 +14,7 @@ from suffice.models.graph_crf.decoding import best_codes
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import GraphInference, nodes_of, unary_scores
 from suffice.models.graph_crf.objective import Engine, GraphObjective
+from suffice.models.graph_crf.rounds import GraphShard
 from suffice.models.graph_crf.sampling import GibbsLabels, exact_draws
 from suffice.models.graph_crf.structure import CliqueStructure
 
@@ -66,9 +67,10 @@ class GraphStochastic(Stochastic[GraphPart]):
         engine: Engine,
         *,
         unit: float | None = None,
+        count: int | None = None,
     ) -> None:
-        """Codes (nodes,) of the labels and weights (n,) of the examples; unit as in `Stochastic`."""
-        super().__init__(structure.size, codes, weights, penalties, plan, unit)
+        """Codes (nodes,) of the labels and weights (n,) of the examples; unit and count as in `Stochastic`."""
+        super().__init__(structure.size, codes, weights, penalties, plan, unit, count)
         self.structure, self.graphs, self.engine = structure, graphs, engine
         self.seed = int(self.rng.integers(2**62))
         self._samplers: dict[tuple[int, ...], GibbsLabels] = {}
@@ -107,3 +109,23 @@ class GraphStochastic(Stochastic[GraphPart]):
                 self._samplers.clear()
             self._samplers[key] = GibbsLabels(self.structure, part.graphs, np.arange(len(part.graphs)), threads=1)
         return self._samplers[key]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphEpoch:
+    """One pass over the graphs of a shard, from a memory to the next; it travels to where the shard is."""
+
+    structure: CliqueStructure
+    penalties: WeightPenalties
+    plan: StochasticPlan
+    engine: Engine
+    unit: float
+    count: int
+
+    def __call__(self, shard: GraphShard, memory: dict[str, Any]) -> dict[str, Any]:
+        """The memory after the updates of all minibatches of the shard."""
+        if not len(shard.examples):
+            return memory
+        labelled = (self.structure, shard.examples, shard.codes, shard.weights)
+        steps = GraphStochastic(*labelled, self.penalties, self.plan, self.engine, unit=self.unit, count=self.count)
+        return steps.epoch(memory)

@@ -22,6 +22,7 @@ from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import counted, read_labels
 from suffice.models.conditional_field.learning import ASCENT, STOCHASTIC, Climb, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
+from suffice.models.conditional_field.stochastic import ShardedStochastic
 from suffice.models.conditional_field.task import FieldData, FieldTask
 from suffice.models.graph_crf.ascent import ascend
 from suffice.models.graph_crf.example import GraphExample
@@ -32,7 +33,7 @@ from suffice.models.graph_crf.objective import WORDS, Engine, GraphObjective
 from suffice.models.graph_crf.rank import graph_rank
 from suffice.models.graph_crf.rounds import GraphShard, HeldGraphObjective, HeldSeparableGraphs, ReadGraphs, digest
 from suffice.models.graph_crf.sampling import slope_by_chains
-from suffice.models.graph_crf.stochastic import GraphStochastic
+from suffice.models.graph_crf.stochastic import GraphEpoch, GraphStochastic
 from suffice.models.graph_crf.structure import CliqueStructure, make_structure
 from suffice.models.graph_crf.tables import NodeForm, NodeTable
 from suffice.models.graph_crf.templates import FORMS
@@ -64,11 +65,11 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
         if form is None:
             return super().read(given, known, purpose)
         options = self.options
-        if options["solver"] in STOCHASTIC or options["inference"] in ("gibbs", "loopy") or options["templates"]:
+        if options["inference"] in ("gibbs", "loopy") or options["templates"]:
             raise OptionError(
-                "Tables of nodes are fitted by solvers that see all graphs in each step, with nodes and edges alone: "
-                "not by solver='sgd', 'adam' or 'perceptron', inference='gibbs' or 'loopy', or templates=. Give a "
-                "list of GraphExample."
+                "Tables of nodes are fitted graph by graph, with nodes and edges alone: not by inference='gibbs' or "
+                "'loopy', whose chains and messages stay beside all graphs, nor with templates=. Give a list of "
+                "GraphExample."
             )
         nodes = NodeTable(given.data, form, options, given["sample_weight"]).held(given["y"], self.declared(known))
         structure = make_structure(nodes.labels, nodes.reading.widths, options["edge_weights"], {})
@@ -142,20 +143,26 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
 
     def stochastic(
         self, data: GraphData, objective: AnyGraphObjective, solver: str, *, online: bool = False
-    ) -> GraphStochastic:
+    ) -> GraphStochastic | ShardedStochastic:
         """The gradient from a few examples; online: in their order, each call for itself."""
         asked = self.options["expectations"]
         if asked == "auto":
             wide = objective.wide > 0 and self.options["inference"] in ("auto", "gibbs")
             asked = "gibbs" if wide else "exact"
         plan, unit = self.plan(solver, expectations=asked, online=online), 1.0 if online else None
+        if not data.together:
+            whole = 1.0 if online else data.weight / data.rows
+            epoch = GraphEpoch(data.structure, objective.penalties, plan, self.engine, whole, data.rows)
+            return ShardedStochastic(data.held, epoch)
         examples = (data.structure, data.examples, data.codes, data.weights)
         return GraphStochastic(*examples, objective.penalties, plan, self.engine, unit=unit)
 
     def climb(self, data: GraphData, objective: AnyGraphObjective, solver: str) -> Climb | None:
         """The way of a stochastic solver; None for others."""
         if solver == ASCENT and isinstance(objective, GraphObjective):
-            return partial(ascend, objective, self.stochastic(data, objective, solver))
+            run = self.stochastic(data, objective, solver)
+            assert isinstance(run, GraphStochastic)
+            return partial(ascend, objective, run)
         return super().climb(data, objective, solver)
 
     def moved(self, vector: Floats, before: CliqueStructure, structure: CliqueStructure) -> Floats:
