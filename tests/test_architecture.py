@@ -60,7 +60,7 @@ ROOT_USERS = {"cli", "demo", "views", "warmup", "__main__"}
 # Loaded on first use, inside a function, except where the module cannot be written without.
 DELAYED = {
     *("dask", "distributed", "duckdb", "matplotlib", "narwhals", "networkx", "numba", "pandas"),
-    *("polars", "pyarrow", "pyspark", "scipy", "sklearn", "tqdm", "typer"),
+    *("polars", "pyarrow", "pyspark", "ray", "scipy", "sklearn", "tqdm", "typer"),
 }
 AT_MODULE_LEVEL = {"cli": {"typer"}, "kernels": {"numba"}}
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [path for path in (ROOT / "README.md", ROOT / "ARCHITECTURE.md") if path.exists()]
 DOCUMENTS += sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
 # A document that shows one of these is skipped by name where the package is absent.
-OPTIONAL = {"dask", "distributed", "duckdb", "matplotlib", "networkx", "pyspark", "sklearn"}
+OPTIONAL = {"dask", "distributed", "duckdb", "matplotlib", "networkx", "pyspark", "ray", "sklearn"}
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +24,8 @@ def closed_figures() -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+# Of an option that Ray sets itself, and of processes of its own that it leaves to end.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context", "ignore::ResourceWarning:subprocess")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_document(path: Path) -> None:
     try:

@@ -363,11 +363,11 @@ class Source(ABC):
     ) -> Any:
         """Columns that a task makes of every row, such as predictions, where the rows are.
 
-        What comes back is of the kind that came in: a Dask or Spark DataFrame with these columns, not computed yet, and
-        with what tells rows apart: the index of a Dask DataFrame, all columns of a Spark DataFrame. With `group` its
-        rows come in the order of the shuffle, and bring the columns of group and order along. The task is asked once in
-        this process, about a row of first states and zeros, for its types. Tables, files and queries in this process
-        give an iterator of Arrow record batches in the order of the rows, of which few are in memory at a time.
+        What comes back is of the kind that came in: a frame of Dask, Spark or Ray with these columns, not computed yet,
+        and with what tells rows apart: the index of a Dask DataFrame, all columns of the others. With `group` its rows
+        come in the order of the shuffle, and bring the columns of group and order along. The task is asked once in this
+        process, about a row of first states and zeros, for its types. Tables, files and queries in this process give an
+        iterator of Arrow record batches in the order of the rows, of which few are in memory at a time.
 
         Args:
             task: Makes columns of a batch: a dict from names to arrays of one value a row. It travels as a `Work` does.
@@ -376,7 +376,7 @@ class Source(ABC):
             order: As in `hold`.
             raw: As in `hold`.
             path: A Parquet file to write to, in place of what would come back; its path is returned once it is whole.
-                For Dask and Spark a folder of such files.
+                For Dask, Spark and Ray a folder of such files.
             threads: Batches at a time; None for all cores.
             progress: Called with the rows done and the rows in all (None where unknown).
         """

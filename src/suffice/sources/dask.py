@@ -27,8 +27,10 @@ from suffice.sources.partitions import (
     answer_pieces,
     answer_rows,
     column_types,
+    in_tree,
     mapped_rows,
     one_row,
+    packed_sum,
     prepare_shard,
 )
 
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-#: Answers that one task adds: a power of two, so that the tree is that of `add_answers`.
-BRANCHES = 8
 #: Bytes from which what a task is told goes to each worker once, and not along with each task.
 LARGE = 1 << 16
 
@@ -168,10 +168,8 @@ def tree(answers: Sequence[Any]) -> Any:
     """The sum of answers, packed by the last task."""
     delayed, token, numbers = dask().delayed, uuid4().hex, count()
     add = delayed(add_those_with_rows, pure=False)
-    while len(answers) > BRANCHES:
-        groups = [answers[first : first + BRANCHES] for first in range(0, len(answers), BRANCHES)]
-        answers = [add(group, dask_key_name=f"suffice-add-{next(numbers)}-{token}") for group in groups]
-    return delayed(packed_sum, pure=False)(answers, dask_key_name=f"suffice-answer-0-{token}")
+    few = in_tree(answers, lambda some: add(some, dask_key_name=f"suffice-add-{next(numbers)}-{token}"))
+    return delayed(packed_sum, pure=False)(few, DaskSource._pickler, dask_key_name=f"suffice-answer-0-{token}")
 
 
 def gathered(values: Sequence[Any]) -> Any:
@@ -242,8 +240,3 @@ def map_partition(frame: pd.DataFrame, packed: Packed) -> pd.DataFrame:
     task, reading, types = packed.opened()
     made = mapped_rows(pandas_source(frame), task, reading).cast(types) if len(frame) else types.empty_table()
     return with_keys(frame, made, reading)
-
-
-def packed_sum(answers: Sequence[Any]) -> Packed:
-    """The sum of answers, as it travels back."""
-    return Packed.of(add_those_with_rows(answers), DaskSource._pickler)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ACCEPTED = (
     "Accepted are: pandas, polars and Arrow tables and columns, a dict of columns, NumPy arrays, a list of values, of "
     "dicts or of rows, paths of Parquet and CSV files, Arrow datasets, DuckDB relations, Dask and Spark DataFrames, "
-    "and iterators of frames."
+    "Ray Datasets, and iterators of frames."
 )
 
 
@@ -39,8 +39,8 @@ def open_source(data: object, *, columns: object = None, sample_weight: object =
         data: a pandas, polars or Arrow table or column; any frame that narwhals knows; a dict of columns; a NumPy array
             (one column, a matrix, or structured); a list of values, of dicts or of rows; the path or glob of Parquet or
             CSV files, or a list of them, also by URL; a folder of Parquet files in folders such as ``year=2024``; an
-            Arrow reader or dataset; an iterator of frames; a DuckDB relation; a Dask or Spark DataFrame; or a source,
-            returned as it is.
+            Arrow reader or dataset; an iterator of frames; a DuckDB relation; a Dask or Spark DataFrame; a Ray
+            Dataset; or a source, returned as it is.
         columns: names for the columns of arrays and lists (by default ``"x"`` for one, else 0, 1, ...); of anything
             that has names, the columns to use.
         sample_weight: one weight a row, or the name of the column that holds it.
@@ -305,12 +305,21 @@ def _open_spark(sql: ModuleType, data: object, names: tuple[Hashable, ...] | Non
     return SparkSource(data)
 
 
+def _open_ray(data_of_ray: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
+    if not isinstance(data, data_of_ray.Dataset):
+        return None
+    from suffice.sources.ray import RaySource
+
+    return RaySource(data)
+
+
 #: What opens data of a library: its module, the data and the names of columns in, a source out; None for other data.
 Opener = Callable[[Any, Any, tuple[Hashable, ...] | None], Source | None]
 
 _LIBRARIES: Mapping[str, Opener] = {
     "dask.dataframe": _open_dask,
     "pyspark.sql": _open_spark,
+    "ray.data": _open_ray,
     "duckdb": _open_duckdb,
     "pandas": _open_pandas,
     "polars": _open_polars,

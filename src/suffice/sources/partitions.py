@@ -189,6 +189,22 @@ def answer_pieces(pieces: Iterable[Any], question: Packed, partition: int) -> An
     return guarded(call, partition)
 
 
+#: Answers that one task adds: a power of two, so that the tree is that of `add_answers`.
+BRANCHES = 8
+
+
+def in_tree(answers: Sequence[Any], add: Callable[[Sequence[Any]], Any]) -> Sequence[Any]:
+    """A few answers to come: neighbours are added by tasks, level by level."""
+    while len(answers) > BRANCHES:
+        answers = [add(answers[first : first + BRANCHES]) for first in range(0, len(answers), BRANCHES)]
+    return answers
+
+
+def packed_sum(answers: Iterable[Any], by: str) -> Packed:
+    """The sum of answers, as it travels back."""
+    return Packed.of(add_those_with_rows(answers), by)
+
+
 def add_those_with_rows(answers: Iterable[Any]) -> Any:
     """The sum of the answers in their order; None of none; the first error, where there is one."""
     given = [answer for answer in answers if answer is not None]
@@ -212,6 +228,16 @@ def mapped_rows(source: Source, task: Callable[[Batch], Columns], reading: Readi
     with one_blas_thread():
         pieces = reading.shards(source, scratch)
         return pa.Table.from_batches(mapped_columns(task, pieces, scratch, 1, lambda rows: None))
+
+
+def table_with(
+    table: pa.Table, task: Callable[[Batch], Columns], reading: Reading, types: pa.Schema, start: int = 0
+) -> pa.Table:
+    """Rows of a partition, the first of which has this number, with the columns that a task makes of them."""
+    made = mapped_rows(table_source(table.select(reading.columns), start), task, reading).cast(types)
+    for name in made.column_names:
+        table = table.append_column(name, made.column(name))
+    return table
 
 
 def one_row(kinds: Mapping[Any, pa.DataType]) -> pa.Table:

@@ -266,7 +266,7 @@ def open_sequences(
             not be neighbours, and groups come in the order of their first rows.
         order: name of the column by which the steps of each sequence are sorted, such as a time; it must differ between
             the steps of a sequence. Groups then come in the order of their names. Tables whose rows have no order of
-            their own (DuckDB, Dask, Spark) need it.
+            their own (DuckDB, Dask, Spark, Ray) need it.
         columns: names of the columns that hold the observations; by default all but the group and the order.
     """
     if isinstance(data, Sequences):

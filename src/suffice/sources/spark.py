@@ -28,10 +28,10 @@ from suffice.sources.partitions import (
     answer_rows,
     column_types,
     guarded,
-    mapped_rows,
     one_row,
     prepare,
     table_source,
+    table_with,
 )
 from suffice.sources.stream import BATCH_ROWS, ArrowStream
 
@@ -310,11 +310,8 @@ def map_partition(batches: Iterable[pa.RecordBatch], packed: Packed) -> Iterator
     for table in in_large_batches(batches, math.inf if reading.layout.keys else BATCH_ROWS):
         if not table.num_rows:
             continue
-        made = mapped_rows(table_source(table.select(reading.columns), start), task, reading).cast(types)
-        for name in made.column_names:
-            table = table.append_column(name, made.column(name))
+        yield from table_with(table, task, reading, types, start).to_batches()
         start += table.num_rows
-        yield from table.to_batches()
 
 
 def answer_partition(batches: Iterable[pa.RecordBatch], packed: Packed) -> Iterator[pa.RecordBatch]:

@@ -137,12 +137,12 @@ class ChainCRF(ConditionalField):
 
         Args:
             X: sequences, or a table with a row for each step: a pandas, polars or Arrow table, Parquet or CSV files, a
-                DuckDB relation, a Dask or Spark frame.
+                DuckDB relation, a Dask, Spark or Ray frame.
             y: the labels of each sequence; of a table, the name of the column that holds them.
             sample_weight: how many sequences each sequence stands for (n,); of a table, the column that holds it. Those
                 of weight 0 are left out.
             group: the column of a table that tells its sequences apart.
-            order: the column by which the steps of each sequence are sorted; rows of a DuckDB, Dask or Spark table need
+            order: the column by which the steps of each sequence are sorted; rows of a DuckDB, Dask, Spark or Ray table need
                 it, since these come in no order of their own.
             columns: the columns of features, by default all others. Text gives the feature ``column:value``, a number
                 or a truth value the feature ``column`` with that value; where text is missing, there is no feature.
@@ -218,7 +218,7 @@ class ChainCRF(ConditionalField):
         """The most probable labels (Viterbi) of each sequence; of a table, the label of each row.
 
         Labels of a table are in the order of its rows and of its kind: a Series of pandas or polars, an Arrow array; an
-        array for files and queries; a frame that is not computed yet for Dask and Spark. Without `columns` those are
+        array for files and queries; a frame that is not computed yet for Dask, Spark and Ray. Without `columns` those are
         read that the model has features of.
         """
         form = TokenForm(group, order, columns, features)

@@ -238,7 +238,7 @@ def predicted(
     *,
     labels: bool = False,
 ) -> Any:
-    """Predictions for rows wherever they are: an array or, of a frame of Dask or Spark, a frame of the same library.
+    """Predictions for rows wherever they are: an array or, of a frame of Dask, Spark or Ray, one of the same library.
 
     labels: a column for each label of the response, whatever their number.
     """

@@ -153,8 +153,8 @@ class HiddenMarkovModel(Estimator):
                 whole sequence, that is not known. Numbers of steps that add up to those of one array are `lengths`.
             lengths: steps of each sequence, where they are given as one array.
             group: column of a table that tells sequences apart.
-            order: column of a table that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask or
-                Spark table need it, since these come in no order of their own.
+            order: column of a table that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask,
+                Spark or Ray table need it, since these come in no order of their own.
             sample_weight: one weight a sequence; 2 counts as two sequences.
             columns: columns of a table to read.
 
@@ -296,7 +296,7 @@ class HiddenMarkovModel(Estimator):
     ) -> Any:
         """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior").
 
-        Of a Dask or Spark frame with `group` a frame of the same kind: a row for each of its rows, with group, order
+        Of a Dask, Spark or Ray frame with `group` one of the same kind: a row for each of its rows, with group, order
         and the column "state"; not computed yet.
         """
         choice(method, "method", choices(PathMethod))
@@ -315,7 +315,7 @@ class HiddenMarkovModel(Estimator):
     ) -> Any:
         """P(state at a step | whole sequence) (steps, K): smoothing.
 
-        Of a Dask or Spark frame a frame, as in `predict`, with a column for each state.
+        Of a frame of Dask, Spark or Ray a frame, as in `predict`, with a column for each state.
         """
         form = SequenceForm(lengths, group, order, columns)
         there = self._task().decoded(sequences, form, self.fitted_, PROBABILITIES)

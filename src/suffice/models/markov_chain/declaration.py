@@ -162,8 +162,8 @@ class MarkovChain(SummaryEstimator):
             columns: the column of a table that holds the states.
             lengths: number of steps of each sequence, where the data are one array.
             group: name of the column that tells the sequences of a table apart.
-            order: name of the column that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask or
-                Spark table need it, since these come in no order of their own.
+            order: name of the column that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask,
+                Spark or Ray table need it, since these come in no order of their own.
             held_out: further sequences, from which ``Interpolation("held-out")`` learns its weights.
         """
         form = SequenceForm(lengths, group, order, columns)
