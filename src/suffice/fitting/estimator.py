@@ -281,6 +281,14 @@ class ResponseEstimator(Estimator):
         """The statistics of rows from which `fit` learns; None where it needs the rows."""
 
 
+class StatesEstimator(Estimator):
+    """A model of sequences with hidden states, which learns from their statistics where all states are known."""
+
+    @abstractmethod
+    def _summarized(self, given: Inputs) -> Summary:
+        """The statistics of sequences and their states."""
+
+
 class SummaryEstimator(Estimator):
     """What is learned comes from a `Summary` alone, so that rows can join it and leave it again."""
 

@@ -9,10 +9,11 @@ from suffice.checks import whole_number
 from suffice.domain import declare
 from suffice.errors import DataError, OptionError, announce, listing, warn
 from suffice.fitting.contract import Inputs
-from suffice.fitting.estimator import Estimator, ResponseEstimator, SummaryEstimator
+from suffice.fitting.estimator import Estimator, ResponseEstimator, StatesEstimator, SummaryEstimator
 from suffice.fitting.summaries import SummaryData, answered
 
 if TYPE_CHECKING:
+    from suffice.sources.sequences import SequenceForm
     from suffice.statistics import Statistic, Summary
 
 
@@ -23,7 +24,7 @@ def summarize(
     *,
     y: Hashable | None = None,
     columns: object = None,
-    states: Mapping[Any, Any] | None = None,
+    states: Any = None,
     lengths: object = None,
     group: Hashable | None = None,
     order: Hashable | None = None,
@@ -39,7 +40,8 @@ def summarize(
         sample_weight: one weight a row, or the name of the column that holds it.
         y: column of the response, for a regression (a `GLM` with a Gaussian response and the identity link).
         columns: names for the columns of an array, or the columns to read.
-        states: declared states by column (or "real" or "count"), where statistics are named; a model has its own.
+        states: declared states by column (or "real" or "count"), where statistics are named; a model has its own. For a
+            hidden Markov model the state of every step, as its `fit` takes them.
         lengths: steps of each sequence, for a model of sequences, as its `fit` takes them.
         group: column that tells the sequences of a table apart.
         order: column that orders the steps of each sequence.
@@ -61,7 +63,8 @@ def summarize(
     if minimum_count is not None:
         minimum, alone = whole_number(minimum_count, "minimum_count"), summary
         if sample_weight is not None:  # Each row counts once: a weight does not make a rare cell common.
-            if isinstance(questions, SummaryEstimator) and questions._task().of_sequences:
+            chain = isinstance(questions, SummaryEstimator) and questions._task().of_sequences
+            if chain or isinstance(questions, StatesEstimator):
                 raise OptionError("minimum_count= counts sequences that have no weights: leave sample_weight= out.")
             names = _columns_beside(data, columns, sample_weight)
             alone = _summary(questions, data, {**beside, "columns": names}, states, form)
@@ -85,7 +88,7 @@ def _summary(
     questions: Estimator | Statistic | Sequence[Statistic],
     data: object,
     beside: Mapping[str, Any],
-    states: Mapping[Any, Any] | None,
+    states: Any,
     form: Mapping[str, object],
 ) -> Summary:
     """One pass."""
@@ -96,6 +99,11 @@ def _summary(
         raise DataError("The data are a Summary already. Fit it, or add it to others.")
     if states is not None and isinstance(questions, ResponseEstimator | SummaryEstimator):
         raise OptionError(f"states= has no effect: a {type(questions).__name__} declares its own. Leave it out.")
+    if isinstance(questions, StatesEstimator):
+        if "y" in beside:
+            raise OptionError("y= is the response of a regression; known states are given by states=.")
+        given = {"states": states, "sample_weight": beside["sample_weight"], "form": _form(form, beside["columns"])}
+        return questions._summarized(Inputs(data, given))
     if isinstance(questions, ResponseEstimator):
         if form:
             raise _no_sequences(f"a {type(questions).__name__}", form)
@@ -113,9 +121,7 @@ def _summary(
         if form:
             if not task.of_sequences:
                 raise _no_sequences(f"a {type(questions).__name__}", form)
-            from suffice.sources.sequences import SequenceForm
-
-            beside = {**beside, "form": SequenceForm(**form, columns=beside["columns"])}  # type: ignore[arg-type]
+            beside = {**beside, "form": _form(form, beside["columns"])}
         return _said(task.read(Inputs(data, beside), None, "join"))
     if form:
         raise _no_sequences("a statistic", form)
@@ -132,6 +138,13 @@ def _summary(
     required = {name: declare(name, declared[name]) if name in declared else None for name in names}
     source = open_source(data, columns=beside["columns"], sample_weight=beside.get("sample_weight"))
     return _said(answered(source, required, lambda domain: asked))
+
+
+def _form(form: Mapping[str, object], columns: object) -> SequenceForm:
+    """How sequences are laid out in the data."""
+    from suffice.sources.sequences import SequenceForm
+
+    return SequenceForm(**form, columns=columns)  # type: ignore[arg-type]
 
 
 def _said(data: SummaryData) -> Summary:

@@ -142,8 +142,8 @@ class ChainCRF(ConditionalField):
             sample_weight: how many sequences each sequence stands for (n,); of a table, the column that holds it. Those
                 of weight 0 are left out.
             group: the column of a table that tells its sequences apart.
-            order: the column by which the steps of each sequence are sorted; rows of a DuckDB, Dask, Spark or Ray table need
-                it, since these come in no order of their own.
+            order: the column by which the steps of each sequence are sorted; rows of a DuckDB, Dask, Spark or Ray
+                table need it, since these come in no order of their own.
             columns: the columns of features, by default all others. Text gives the feature ``column:value``, a number
                 or a truth value the feature ``column`` with that value; where text is missing, there is no feature.
             features: a column of lists of names of features, in place of `columns` or beside them.
@@ -218,8 +218,8 @@ class ChainCRF(ConditionalField):
         """The most probable labels (Viterbi) of each sequence; of a table, the label of each row.
 
         Labels of a table are in the order of its rows and of its kind: a Series of pandas or polars, an Arrow array; an
-        array for files and queries; a frame that is not computed yet for Dask, Spark and Ray. Without `columns` those are
-        read that the model has features of.
+        array for files and queries; a frame that is not computed yet for Dask, Spark and Ray. Without `columns` those
+        are read that the model has features of.
         """
         form = TokenForm(group, order, columns, features)
         return self._answered(X, form, marginals=False) if form.reads(X) else super().predict(X)

@@ -170,8 +170,8 @@ class GLM(ResponseEstimator):
         """Learn the coefficients.
 
         Args:
-            X: an array, a sparse matrix, any table, or the path of files, or a frame of DuckDB, Dask, Spark or Ray, whose
-                rows are prepared once, where they are, and then asked in rounds; or a `Summary` of them.
+            X: an array, a sparse matrix, any table, or the path of files, or a frame of DuckDB, Dask, Spark or Ray,
+                whose rows are prepared once, where they are, and then asked in rounds; or a `Summary` of them.
             y: the response: one value a row, (successes, failures) in two columns, or the name of a column of X.
             sample_weight: how many rows each row stands for, or the name of a column.
             offset: added to the linear predictor, or the name of a column.
@@ -407,9 +407,9 @@ class GLM(ResponseEstimator):
         """Predict for new rows.
 
         Args:
-            X: rows with the columns of the fit. Those of a Dask, Spark or Ray frame stay where they are: what comes back
-                is such a frame with a column "prediction" (with an interval "lower" and "upper", too), or one for each
-                label.
+            X: rows with the columns of the fit. Those of a Dask, Spark or Ray frame stay where they are: what comes
+                back is such a frame with a column "prediction" (with an interval "lower" and "upper", too), or one for
+                each label.
             kind: "response" (the mean; for labels their probabilities), "link" (the linear predictor; of ordered labels
                 threshold less linear predictor, for each threshold), or "class" (the likeliest label).
             offset: as in `fit`.

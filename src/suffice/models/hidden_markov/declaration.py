@@ -19,7 +19,7 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
-from suffice.fitting.estimator import Estimator, delegated, delegated_property
+from suffice.fitting.estimator import StatesEstimator, delegated, delegated_property
 from suffice.fitting.report import CountedRows, Curvature, Report
 from suffice.models.hidden_markov.counting import KnownSequences
 from suffice.models.hidden_markov.decoding import StateDecoder, labelled, match
@@ -42,9 +42,10 @@ from suffice.sources.sequences import FormOptions, SequenceForm
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
+    from suffice.statistics import Summary
 
 
-class HiddenMarkovModel(Estimator):
+class HiddenMarkovModel(StatesEstimator):
     """P(x, z) = initial[z_1] f(x_1 | z_1) prod_t transitions[z_(t-1), z_t] f(x_t | z_t), with z hidden.
 
     Sequences are a list (of lists, texts or arrays), one array with `lengths`, or a table with a `group` column; all
@@ -92,8 +93,6 @@ class HiddenMarkovModel(Estimator):
            [0.4, 0.6]])
     """
 
-    _without_summary = "it learns from sequences. Counts of known states add up by partial_fit(sequences, states)"
-
     _idle = IDLE
 
     def __init__(
@@ -134,6 +133,9 @@ class HiddenMarkovModel(Estimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
+    def _summarized(self, given: Inputs) -> Summary:
+        return self._task().summarize(given)
+
     def fit(
         self,
         sequences: Any,
@@ -148,7 +150,8 @@ class HiddenMarkovModel(Estimator):
         """Learn from sequences.
 
         Args:
-            sequences: a list of sequences, one array, or a table: a frame, a Parquet or CSV file, a DuckDB relation.
+            sequences: a list of sequences, one array, or a table: a frame, a Parquet or CSV file, a DuckDB relation; or
+                a `Summary` of sequences whose states were all known.
             states: known states, in the form of the sequences (or the name of a column); None for a step, or for a
                 whole sequence, that is not known. Numbers of steps that add up to those of one array are `lengths`.
             lengths: steps of each sequence, where they are given as one array.

@@ -79,11 +79,25 @@ class TransitionStructure:
                 f"{called(number)}, step {step_there} {way}, which has probability 0 by topology=, initial= or "
                 "transitions=. Correct the states, or allow it."
             )
-        self._check_symbols(observed, distributions, names, called)
+        self.check_symbols(observed, distributions, names, called)
 
-    def _check_symbols(
+    def check_counts(self, initial: Floats, transitions: Floats, names: Sequence[Hashable]) -> None:
+        """Raise where first states (K,) or transitions (K, K) of a summary are some that the structure forbids."""
+        wrong = np.argwhere(np.vstack([initial * ~self.first, transitions * ~self.pairs]))
+        if len(wrong):
+            row, after = wrong[0].tolist()
+            way = (
+                f"begins in state {names[after]!r}" if row == 0 else f"goes from {names[row - 1]!r} to {names[after]!r}"
+            )
+            raise EstimateError(
+                f"A sequence of the summary {way}, which has probability 0 by topology=, initial= or transitions=. "
+                "Correct the states, or allow it."
+            )
+
+    def check_symbols(
         self, observed: Observed, distributions: Emission, names: Sequence[Hashable], called: Callable[[int], str]
     ) -> None:
+        """Raise where known states emit a symbol that the emissions forbid."""
         labels = observed.labels
         if self.emission is None or labels is None:
             return

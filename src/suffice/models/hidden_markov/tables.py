@@ -18,13 +18,12 @@ from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.reals import naming_rows
 from suffice.models.hidden_markov.emissions.registry import EmissionOptions
 from suffice.models.hidden_markov.emissions.surveys import Survey
-from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import Opened
 from suffice.models.hidden_markov.rounds import ChainWork, HeldChains, column_of
 from suffice.models.sequence_answers import Named, answers_of_sequences, named_sequences
 from suffice.sources.base import Batch, Source
-from suffice.sources.held import Held, Settled, survey
+from suffice.sources.held import Held, Prepared, Settled, Work, survey
 from suffice.sources.mapped import RowTask, free_names
 from suffice.sources.partitioned import PartitionedSource
 from suffice.sources.sequences import SequenceForm, Sequences
@@ -123,18 +122,22 @@ class SequenceTable:
 
     def chains(self, emission: Emission, settled: Settled, states: States) -> HeldChains:
         """The sequences, held where they are."""
-        group, order = self.form.group, self.form.order
-        work = ChainWork(emission, self.columns, self.label, states, None if order is None else group)
-        held: Held[ChainExpectation] = self.source.hold(
+        group = None if self.form.order is None else self.form.group
+        work = ChainWork(emission, self.columns, self.label, states, group)
+        held = self.hold(work, settled, () if group is None else (group,))
+        return HeldChains(held, settled.rows, float(settled.rows))
+
+    def hold(self, work: Work[Prepared], settled: Settled, raw: States = ()) -> Held[Prepared]:
+        """Whole sequences, prepared where they are."""
+        return self.source.hold(
             work,
             settled,
-            group=group,
-            order=order,
-            raw=() if order is None else (group,),
+            group=self.form.group,
+            order=self.form.order,
+            raw=raw,
             memory_limit=self.options["memory_limit"],
             threads=self.options["threads"],
         )
-        return HeldChains(held, settled.rows, float(settled.rows))
 
     def read_as(self, emission: Emission, states: States) -> HeldChains | None:
         """The sequences as an emission that is known reads them; None where its kind has to see rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,18 @@ from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Statistics
 from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains, log_likelihood, open_steps
 from suffice.models.hidden_markov.start import Start, before_counts
+from suffice.models.hidden_markov.summary import (
+    SummarisedSteps,
+    questions_of,
+    states_needed,
+    states_of_summary,
+    summary_of,
+    summary_there,
+    whole_steps_needed,
+)
 from suffice.models.hidden_markov.tables import SequenceTable
 from suffice.sources.sequences import SequenceForm, Sequences
+from suffice.statistics import Summary
 
 States = tuple[Hashable, ...]
 
@@ -72,6 +83,8 @@ class HiddenMarkovTask:
         Sequences that are compared with a fitted value stay sequences, whatever is known about their states.
         """
         form: SequenceForm = given["form"] or SequenceForm()
+        if isinstance(given.data, Summary):
+            return self._summarised(given, form, known, purpose)
         if known is not None:
             form = known.form_of(given.data, form)
         if purpose != "join" and given["sample_weight"] is None:
@@ -91,6 +104,64 @@ class HiddenMarkovTask:
         if known is None and not weights.any():
             raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
         return self._settled(replace(opened.sequences, sample_weight=weights, labels=labels), states, known)
+
+    def summarize(self, given: Inputs) -> Summary:
+        """The counts of sequences whose states are all known, which stay where they are."""
+        form: SequenceForm = given["form"] or SequenceForm()
+        names = state_names(self.options["states"])
+        counted = isinstance(self.options["states"], int | np.integer)
+        table = None
+        if given["sample_weight"] is None:
+            table = SequenceTable.of(given.data, form, given["states"], self.options)
+        summary = None if table is None else summary_there(table, None if counted else names)
+        if summary is not None:
+            return summary
+        form, paths = split_form(form, given.data, given["states"])
+        opened = open_observations(given.data, form)
+        labels, states = read_labels(paths, opened, form.lengths, names, counted=counted)
+        if labels is None or (labels < 0).any():
+            raise states_needed()
+        weights = weights_of(given["sample_weight"], opened.sequences.n_sequences)
+        sequences = replace(opened.sequences, sample_weight=weights, labels=labels)
+        columns = columns_of(sequences)
+        emission = self._emission(sequences, columns, states, None, hidden=False)
+        if not emission.in_closed_form(emission.read(columns)):
+            raise whole_steps_needed()
+        return summary_of(sequences, columns, questions_of(emission, sequences.columns), states)
+
+    def _summarised(
+        self, given: Inputs, form: SequenceForm, known: HiddenMarkovFitted | None, purpose: Purpose
+    ) -> KnownSequences:
+        """The counts that a summary holds."""
+        beside = (given["states"], given["sample_weight"], *vars(form).values())
+        if any(option is not None for option in beside):
+            raise OptionError(
+                "A Summary holds counts already; give neither states, sample_weight, lengths, group, order nor columns."
+            )
+        if purpose == "compare":
+            raise OptionError("A summary has no sequences to compare with the model: give sequences.")
+        names = state_names(self.options["states"]) if known is None else known.states
+        counted = known is None and isinstance(self.options["states"], int | np.integer)
+        states = states_of_summary(given.data, names, counted=counted)
+        steps = SummarisedSteps.of(given.data, states)
+        sequences = steps.sequences
+        if not sequences.weight:
+            raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
+        settled = None if known is None else known.emission.describe_with(steps.columns)
+        emission = self._emission(sequences, steps.columns, states, settled, hidden=False)
+        for question in questions_of(emission, steps.names):
+            given.data[question]
+        observed = sequences.reading(emission.read(steps.columns))
+        chains = HeldChains.here(observed, emission, self.options["threads"])
+        data = HiddenSequences(chains, emission, states, steps.names)
+        start = self.start(data)
+        start.learner.check_start(states)
+        structure = start.learner.structure
+        structure.check_counts(steps.initial, steps.transitions, states)
+        structure.check_symbols(observed, emission, states, lambda number: "The summary")
+        before = before_counts(start, generator(self.options["random_state"]))
+        statistics = replace(chains.counted(before), initial=steps.initial, transitions=steps.transitions)
+        return KnownSequences(statistics, before, emission, states, steps.names, given.data.rows, 0)
 
     def _held(self, table: SequenceTable) -> HiddenSequences | KnownSequences | None:
         """The sequences of a table that stay where they are; None where the emission has to see rows."""
@@ -149,19 +220,7 @@ class HiddenMarkovTask:
         names = sequences.columns if known is None else known.columns
         columns = columns_of(sequences)
         settled = None if known is None else known.emission.describe_with(columns)
-
-        def built(*, hidden: bool) -> Emission:
-            return emission_of(
-                self.options,
-                len(states),
-                columns,
-                names,
-                hidden=hidden,
-                known=settled,
-                variables=sequences.variables,
-                weights=sequences.step_weights,
-            )
-
+        built = partial(self._emission, replace(sequences, columns=names), columns, states, settled)
         hidden = sequences.labels is None or bool((sequences.labels < 0).any())
         emission = built(hidden=hidden)
         observed = sequences.reading(emission.read(columns))
@@ -178,6 +237,27 @@ class HiddenMarkovTask:
                 "taken out."
             )
         return data
+
+    def _emission(
+        self,
+        sequences: Sequences[Any],
+        columns: list[NDArray[Any]],
+        states: States,
+        known: Mapping[str, Any] | None,
+        *,
+        hidden: bool,
+    ) -> Emission:
+        """What the states of sequences emit, of which the columns are seen; known: what an earlier fit has settled."""
+        return emission_of(
+            self.options,
+            len(states),
+            columns,
+            sequences.columns,
+            hidden=hidden,
+            known=known,
+            variables=sequences.variables,
+            weights=sequences.step_weights,
+        )
 
     def _compared(
         self,

@@ -32,6 +32,7 @@ from suffice.options import doubles
 from suffice.sources.columns import Coded
 from suffice.sources.sequences import code_states, translated
 from suffice.sources.states import resolve_states
+from suffice.statistics import Counts, Statistic
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,10 @@ class CategoricalEmission(Emission):
             return self.describe()
         variable = Variable.discrete("observation", self.states, self.origin)
         return self.describe() | {"states": list(code_states(columns[0], variable)[1])}
+
+    def questions(self, by: Hashable, names: Sequence[Hashable]) -> tuple[Statistic, ...]:
+        """Counts of symbols by state."""
+        return (Counts((by, *names)),)
 
     def laid_out(self, statistics: Statistics, wider: Self) -> Statistics:
         """Counts in the columns of their states."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from suffice.models.hidden_markov.emissions.contract import Data, Emission, Para
 from suffice.models.hidden_markov.emissions.distributions import IndependentColumns
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.standing import Standing
+from suffice.statistics import Statistic
 
 
 @dataclass(frozen=True)
@@ -223,6 +224,11 @@ class ColumnsEmission(Emission):
         """Of all parts."""
         self._check_width(columns)
         return {"parts": [part.describe_with([column]) for part, column in zip(self.parts, columns, strict=True)]}
+
+    def questions(self, by: Hashable, names: Sequence[Hashable]) -> tuple[Statistic, ...]:
+        """Those of every part, where all have some."""
+        parts = [part.questions(by, [name]) for part, name in zip(self.parts, names, strict=True)]
+        return tuple(question for part in parts for question in part) if all(parts) else ()
 
     def laid_out(self, statistics: Statistics, wider: Self) -> Statistics:
         """Each part by itself."""

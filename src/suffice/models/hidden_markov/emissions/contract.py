@@ -8,7 +8,7 @@ up over steps: the E-step weighs them by the posterior of the states, the M-step
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from suffice.errors import EstimateError
 from suffice.models.hidden_markov.emissions.moments import UNUSED as UNUSED
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.standing import Standing
+from suffice.statistics import Statistic
 
 #: Columns as an emission reads them: arrays whose first axis counts the steps.
 Data = tuple[NDArray[Any], ...]
@@ -223,6 +224,15 @@ class Emission(ABC):
     def has_conjugate_prior(self) -> bool:
         """Whether some distribution has a prior that is not one of pseudo-counts."""
         return False
+
+    # -- summaries ---------------------------------------------------------------------------------------------------
+
+    def questions(self, by: Hashable, names: Sequence[Hashable]) -> tuple[Statistic, ...]:
+        """What a summary of steps whose state is in the column `by` answers to say all; none where no summary can.
+
+        names: those of the columns.
+        """
+        return ()
 
     # -- further steps -----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -30,6 +30,7 @@ from suffice.models.hidden_markov.emissions.gaussian_start import below_floor, r
 from suffice.models.hidden_markov.emissions.moments import MatchedPart, without_pull
 from suffice.models.hidden_markov.emissions.reals import as_reals
 from suffice.models.hidden_markov.emissions.standing import Standing, of_scatters
+from suffice.statistics import MomentsBy, Statistic
 
 SHAPES = choices(CovarianceShape)
 
@@ -311,6 +312,10 @@ class GaussianEmission(Emission):
             elif np.linalg.eigvalsh(products - np.outer(sums, sums) / weight)[0] < -slack:
                 raise never_learned("a negative variance")
         return left
+
+    def questions(self, by: Hashable, names: Sequence[Hashable]) -> tuple[Statistic, ...]:
+        """Moments by state."""
+        return (MomentsBy(tuple(names), (by,)),)
 
     def rescaled(self, statistics: Statistics) -> Self:
         """The spread of all steps, about the centre of the first fit."""
