@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import chain
 from types import NoneType
 from typing import Any
 
@@ -14,43 +15,41 @@ from suffice.records import record
 
 @record(frozen=True, eq=False)
 class RowMatrix:
-    """Rows and columns in memory; `names` are those of a frame, None for an array."""
+    """Rows and columns in memory; `names` are those of a frame, None for an array. Lists stay lists until asked for."""
 
-    values: Any
+    given: Any
     rows: int
     width: int
     names: tuple[Hashable, ...] | None = None
     sparse: bool = False
 
+    @property
+    def values(self) -> Any:
+        """As an array, a frame or a sparse matrix."""
+        return np.asarray(self.given) if isinstance(self.given, list | tuple) else self.given
+
     def columns(self, names: Any = None) -> dict[Hashable, Any]:
         """The columns by name: their own, those given, or x0, x1, ..."""
+        values = self.values
         if self.names is not None:
             chosen = self.names if names is None else tuple(names)
-            return {name: self.values[name] for name in chosen}
+            return {name: values[name] for name in chosen}
         given = tuple(f"x{number}" for number in range(self.width)) if names is None else tuple(names)
         if len(given) != self.width:
             raise DataError(f"columns= has {len(given)} names, and X has {self.width} columns; give a name for each.")
-        return {name: self.values[:, number] for number, name in enumerate(given)}
+        return {name: values[:, number] for number, name in enumerate(given)}
 
 
 def matrix_of(X: Any) -> RowMatrix | None:
     """What X is: an array of two axes, a frame or a sparse matrix in memory, or a list of rows; else None."""
     if isinstance(X, np.ndarray):
-        return _of_array(X)
+        return RowMatrix(X, *X.shape) if X.ndim == 2 and X.dtype.names is None else None
     kind = type(X)
     if hasattr(kind, "tocsr") and hasattr(kind, "nnz"):
         return RowMatrix(X, X.shape[0], X.shape[1], sparse=True)
     if kind.__module__.partition(".")[0] in ("pandas", "polars") and len(getattr(X, "shape", ())) == 2:
         return RowMatrix(X, X.shape[0], X.shape[1], tuple(X.columns))
-    if _is_list_of_rows(X):
-        return _of_array(np.asarray(X))
-    return None
-
-
-def _of_array(X: Any) -> RowMatrix | None:
-    if X.dtype.names is not None or X.ndim != 2:
-        return None
-    return RowMatrix(X, X.shape[0], X.shape[1])
+    return RowMatrix(X, len(X), len(X[0])) if _is_list_of_rows(X) else None
 
 
 def _is_list_of_rows(X: Any) -> bool:
@@ -59,7 +58,7 @@ def _is_list_of_rows(X: Any) -> bool:
         return False
     if any(len(row) != len(X[0]) for row in X):
         return False
-    kinds = {type(value) for row in X for value in row}
+    kinds = set(map(type, chain.from_iterable(X)))
     return all(issubclass(kind, int | float | str | np.generic | NoneType) for kind in kinds)
 
 
