@@ -279,3 +279,39 @@ def test_what_is_lost_is_said_and_ratios_are_guarded(tmp_path: Path) -> None:
         "[]",
         "T, suffice, tenth: 1.00 of quick, saved were 2.00",
     ]
+
+
+JUDGED_CHOICES = """
+import time
+from benchmarks.choice.__main__ import judge
+from benchmarks.choice.zoo import KINDS, Instance, drawn
+from suffice.errors import OptionError
+
+def fit(way):
+    if way == "refused":
+        raise OptionError("not here")
+    until = time.process_time() + {"auto": 0.02, "quick": 0.005, "rough": 0.001}[way]
+    while time.process_time() < until:
+        pass
+    return {"auto": -1.0, "quick": -1.0000001, "rough": -1.1}[way]
+
+verdict = judge(Instance("t", ("quick", "rough", "refused"), fit, 1), 2)
+print(verdict.way, verdict.near, verdict.ratio > 2)
+rough = judge(Instance("t", ("rough",), lambda way: fit("rough" if way == "auto" else "quick"), 1), 1)
+print(rough.near, rough.ratio)
+for kind in KINDS:
+    first, again = (list(drawn(kind, 3, 2))[1].title for _ in range(2))
+    assert first == again
+"""
+
+
+def test_a_choice_is_compared_with_ways_that_come_as_near(tmp_path: Path) -> None:
+    script = tmp_path / "choices.py"
+    script.write_text(JUDGED_CHOICES)
+    assert run(str(script)).splitlines() == ["quick True True", "False inf"]
+
+
+def test_the_zoo_of_choices_is_fitted() -> None:
+    asked = ("--seed", "1", "--instances", "1", "--repeats", "1", "--only", "GLM", "--only", "linear")
+    lines = run("-m", "benchmarks.choice", *asked).splitlines()
+    assert [line.split(" | ")[:2] for line in lines[-2:]] == [["| GLM", "1"], ["| kernels, linear-Gaussian", "1"]]

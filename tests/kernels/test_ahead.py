@@ -107,7 +107,7 @@ def test_waiting_for_longer_than_a_second_is_said(
     answers: Iterator[bool] = iter([False, False, True])
     monkeypatch.setattr(ahead, "ready", lambda kernel: next(answers))
     monkeypatch.setattr(ahead, "begin", lambda kernel: True)
-    monkeypatch.setattr(ahead, "_SAY_AFTER", 0.0)
+    monkeypatch.setattr(ahead, "SAY_AFTER", 0.0)
     ahead.wait("chain")
     captured = capsys.readouterr()
     assert captured.out == ""

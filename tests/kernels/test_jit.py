@@ -110,3 +110,45 @@ def test_a_folder_that_others_can_write_is_not_trusted(monkeypatch: pytest.Monke
     assert folder is not None
     folder.chmod(0o777)
     assert ahead.private_folder() is None
+
+
+def test_compiling_for_longer_than_a_second_is_said_once(fresh_python: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "ordinary.py").write_text(LOOP)
+    code = f"""
+import sys, time
+sys.path.insert(0, {str(tmp_path)!r})
+from suffice.kernels import ahead
+ahead.SAY_AFTER = 0.0
+ahead.say = lambda text: print(text)
+from suffice.kernels import jit
+from numba.core import event
+class Slow(event.Listener):
+    def on_start(self, event):
+        time.sleep(0.2)
+    def on_end(self, event):
+        pass
+event.register("numba:compile", Slow())
+import ordinary
+ordinary.plain(1)
+print("now ours")
+ordinary.loop.py_func.__module__ = "suffice.kernels.compiled.ordinary"
+ordinary.loop(1)
+ordinary.loop(1.0)
+"""
+    assert fresh_python(code).splitlines() == [
+        "now ours",
+        "compiling loops, once on this machine where they can be kept ...",
+    ]
+
+
+LOOP = """
+import numba
+
+@numba.njit
+def plain(x):
+    return x + 1
+
+@numba.njit
+def loop(x):
+    return x + 2
+"""

@@ -29,7 +29,8 @@ from pathlib import Path
 _SECONDS = {"chain": 12.5, "count": 2.8, "gibbs": 8.2, "junction": 9.4, "label": 5.8, "moments": 2.0, "weighted": 1.6}
 #: Starting Python, importing NumPy, Numba and the engines.
 _START_SECONDS = 1.5
-_SAY_AFTER = 1.0
+#: Seconds after which a user is told what takes so long.
+SAY_AFTER = 1.0
 _POLL_SECONDS = 0.02
 #: A lock that is older was left by a process that is gone.
 _STALE_SECONDS = 600.0
@@ -78,7 +79,7 @@ def wait(kernel: str) -> None:
     start, silent = time.monotonic(), True
     while not ready(kernel) and begin(kernel):
         time.sleep(_POLL_SECONDS)
-        if silent and time.monotonic() - start > _SAY_AFTER:
+        if silent and time.monotonic() - start > SAY_AFTER:
             say(f"compiling loops ({kernel}), once on this machine: about {seconds(kernel):.0f} seconds ...")
             silent = False
 

@@ -8,14 +8,16 @@ new name, which changes the files that use it; a test holds the options of each 
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 from suffice.errors import SufficeWarning
-from suffice.kernels.ahead import private_folder
+from suffice.kernels import ahead
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
@@ -46,7 +48,7 @@ def _compiled(loop: Loop, options: dict[str, Any]) -> Loop:
     try:
         return cast(Loop, numba.njit(cache=True, **options)(loop))
     except RuntimeError as error:  # Numba found no directory to write to.
-        if not numba.config.CACHE_DIR and (folder := private_folder()) is not None:
+        if not numba.config.CACHE_DIR and (folder := ahead.private_folder()) is not None:
             numba.config.CACHE_DIR = str(folder)
             return _compiled(loop, options)
         _warn_once(error)
@@ -63,3 +65,32 @@ def _warn_once(error: RuntimeError) -> None:
             SufficeWarning,
             stacklevel=3,
         )
+
+
+class Notice(event.Listener):  # type: ignore[misc]
+    """Says once that loops are compiled here, where one takes longer than a second: no other process did it before."""
+
+    def __init__(self) -> None:
+        """Nothing is compiled yet."""
+        self._timers: list[threading.Timer] = []
+        self._silent = True
+
+    def on_start(self, event: Any) -> None:
+        """A loop begins to be compiled; those that it calls are compiled within."""
+        timer = threading.Timer(ahead.SAY_AFTER, self._say, [event.data["dispatcher"].py_func.__module__])
+        timer.daemon = True
+        self._timers.append(timer)
+        timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled, or has failed to be."""
+        if self._timers:
+            self._timers.pop().cancel()
+
+    def _say(self, module: str) -> None:
+        if self._silent and module.startswith("suffice."):
+            self._silent = False
+            ahead.say("compiling loops, once on this machine where they can be kept ...")
+
+
+event.register("numba:compile", Notice())

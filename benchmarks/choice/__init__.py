@@ -1,0 +1,1 @@
+"""Whether what the library chooses by itself is right: a zoo of random fits, and all ways to do each of them."""
