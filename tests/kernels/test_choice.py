@@ -15,6 +15,8 @@ def _nothing_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_rented", defaultdict(float))
     monkeypatch.delenv("SUFFICE_KERNELS", raising=False)
     monkeypatch.setattr(ahead, "ready", lambda kernel: True)
+    monkeypatch.setattr(choice, "_loaded", lambda: False)
+    monkeypatch.setattr(choice, "_here", set())
 
 
 class Machine:
@@ -69,6 +71,30 @@ def test_what_has_been_spent_goes_on_in_numpy_until_loops_are_there(monkeypatch:
     assert [choice.use_compiled("a", 0.3) for _ in range(3)] == [False] * 3
     machine.compiled = True
     assert choice.use_compiled("a", 0.3)
+
+
+def test_where_numba_is_loaded_a_kernel_of_the_same_bits_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "_loaded", lambda: True)
+    share = choice.LOADED_PRICE / 4
+    assert [choice.use_compiled("a", share, exact=True) for _ in range(6)] == [False] * 4 + [True] * 2
+    assert not choice.use_compiled("b", 2 * choice.LOADED_PRICE)
+    assert not choice.use_compiled("b", choice.LOADED_PRICE, calls=2)
+
+
+def test_a_small_price_is_paid_for_compiled_kernels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "_loaded", lambda: True)
+    machine = Machine(monkeypatch)
+    assert not choice.use_compiled("a", 2 * choice.LOADED_PRICE, exact=True)
+    machine.compiled = True
+    assert choice.use_compiled("a", 2 * choice.LOADED_PRICE, exact=True)
+
+
+def test_what_this_process_has_compiled_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    Machine(monkeypatch)
+    with choice.force("compiled"):
+        assert choice.use_compiled("a", 0.0)
+    assert choice.use_compiled("a", 2 * choice.PRICE)
+    assert not choice.use_compiled("b", 2 * choice.PRICE / 3)
 
 
 def test_numpy_until_the_price_is_paid() -> None:

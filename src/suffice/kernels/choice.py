@@ -19,6 +19,7 @@ The environment variable `SUFFICE_KERNELS` overrides the rule: `numpy`, `compile
 from __future__ import annotations
 
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,34 +30,55 @@ from suffice.errors import OptionError
 PRICE = 0.5
 """Seconds of NumPy work, by estimate, after which a kernel is worth loading."""
 
+LOADED_PRICE = 0.02
+"""The same where Numba is loaded already and both paths give the same bits: one more file is read."""
+
 REPEATED = 100
 """Calls to expect of work that is prepared once for many calls."""
 
 _MODES = ("auto", "numpy", "compiled")
 _spent: defaultdict[str, float] = defaultdict(float)
 _forced: list[str] = []
+_here: set[str] = set()
 _fits = 0
 _settled: dict[str, bool] = {}
 _rented: defaultdict[str, float] = defaultdict(float)
 
 
-def use_compiled(kernel: str, seconds: float, *, calls: int | None = None, once: bool = False) -> bool:
+def use_compiled(
+    kernel: str, seconds: float, *, calls: int | None = None, once: bool = False, exact: bool = False
+) -> bool:
     """Say which path the next call takes.
 
     kernel names one compiled specialisation, e.g. ``"count uint8"``; seconds is the estimated time of this call on the
     NumPy path. calls: how many calls like this one are to be expected; the answer is then a function of the arguments
     alone where the kernel is compiled already, and the account of the process is left as it is. once: whether this
-    answer is for all of these calls.
+    answer is for all of these calls. exact: whether both paths give the same bits; what other kernels have made this
+    process load may then decide too.
     """
     mode = _mode()
     if mode != "auto":
-        return mode == "compiled" and numba_installed()
+        if mode == "compiled" and numba_installed():
+            _here.add(kernel)
+            return True
+        return False
     if calls is None:
         _spent[kernel] += seconds
     work = _spent[kernel] if calls is None else seconds * calls
-    if work <= PRICE or not numba_installed():
-        return False
-    return _at_hand(kernel, work if once else seconds)
+    if work <= PRICE:
+        return exact and work > LOADED_PRICE and _loaded() and _ready(kernel)
+    return numba_installed() and _at_hand(kernel, work if once else seconds)
+
+
+def _loaded() -> bool:
+    return "numba" in sys.modules and numba_installed()
+
+
+def _ready(kernel: str) -> bool:
+    """Whether a kernel is compiled: by this process, or in the cache."""
+    from suffice.kernels import ahead
+
+    return kernel in _here or ahead.ready(kernel)
 
 
 def _at_hand(kernel: str, seconds: float) -> bool:
@@ -68,7 +90,7 @@ def _at_hand(kernel: str, seconds: float) -> bool:
 
     at_hand = _settled.get(kernel)
     if at_hand is None:
-        at_hand = ahead.ready(kernel) or not ahead.begin(kernel)
+        at_hand = _ready(kernel) or not ahead.begin(kernel)
         if _fits:
             _settled[kernel] = at_hand
     if at_hand:

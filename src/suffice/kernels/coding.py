@@ -34,7 +34,7 @@ def remap(codes: NDArray[Any], table: NDArray[Any], missing: int, *, out: NDArra
     unsigned = frozen(codes).view(f"u{codes.itemsize}")
     out = np.empty(len(codes), table.dtype) if out is None else out
     table = frozen(table[: np.iinfo(codes.dtype).max + 1], out.dtype)
-    if use_compiled(f"remap {unsigned.dtype} {out.dtype}", _SECONDS * len(codes)):
+    if use_compiled(f"remap {unsigned.dtype} {out.dtype}", _SECONDS * len(codes), exact=True):
         from suffice.kernels.compiled.coding import remap as compiled_remap
 
         compiled_remap(unsigned, table, table.dtype.type(missing), out)

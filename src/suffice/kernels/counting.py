@@ -208,7 +208,7 @@ def count_cells(codes: Codes, plan: CountPlan, weights: Weights = None, *, threa
     cells = np.zeros(plan.cells, np.int64 if weights is None else np.float64)
     if codes.shape[1]:
         kernel = f"count uint{8 * codes.itemsize} {'rows' if weights is None else 'weights'}"
-        if use_compiled(kernel, _SECONDS * codes.shape[1] * len(plan.groups)):
+        if use_compiled(kernel, _SECONDS * codes.shape[1] * len(plan.groups), exact=True):
             _compiled_narrow(codes, plan, weights, cells, threads)
             _compiled_wide(codes, plan, weights, cells, threads)
         else:

@@ -55,7 +55,7 @@ def moment_sums(columns: Floats, weights: Floats | None = None, *, threads: int 
     if d > FEW and rows * d * d >= _MANY:
         return _by_blas(columns, weights, threads)
     seconds = rows * (d + 1) * (_SECONDS + (d + 1) * _PRODUCT_SECONDS) * (1 if weights is None else 3)
-    if use_compiled("moments" if weights is None else "weighted moments", seconds):
+    if use_compiled("moments" if weights is None else "weighted moments", seconds, exact=weights is None):
         return _compiled(columns, weights, threads)
     return _by_slices(columns, weights)
 

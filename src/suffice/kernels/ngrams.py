@@ -46,7 +46,7 @@ def count_parts(parts: list[CodedPart], order: int, past: Codes, future: Codes) 
     plain = steps > 0 and all(part.weights is None for part in parts)
     narrow = order * bits + last <= 64
     fits = plain and (narrow or (order - 1) * bits + last <= 64)
-    if fits and use_compiled("windows", _SECONDS * (order + 1) * steps):
+    if fits and use_compiled("windows", _SECONDS * (order + 1) * steps, exact=True):
         return _count_compiled(parts, np.array([order - (not narrow), bits, last], np.int64), order, past, future)
     codes, offsets, weights = _end_to_end(parts)
     parts.clear()
@@ -123,7 +123,7 @@ def find_children(above: Places, starts: Places, words: Codes, begins: Places, w
     """
     kind = begins.dtype
     base = int(max(words.max(initial=0), word.max(initial=0))) + 1
-    if use_compiled("children", _SECONDS_FOUND * len(word)):
+    if use_compiled("children", _SECONDS_FOUND * len(word), exact=True):
         from suffice.kernels.compiled import ngrams as loops
 
         above = frozen(above, kind)

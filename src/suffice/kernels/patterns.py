@@ -196,7 +196,7 @@ def _grouped(words: Words, weights: NDArray[np.float64] | None) -> tuple[Words, 
     if count == 1 and weights is None:  # Nothing beats a plain sort here.
         distinct_words, numbers = np.unique(words[0], return_counts=True)
         return distinct_words[None], numbers.astype(np.int64)
-    if use_compiled("group words", _SECONDS * rows * count):
+    if use_compiled("group words", _SECONDS * rows * count, exact=True):
         from suffice.kernels.compiled.patterns import group
 
         labels, firsts = group(frozen(words))
