@@ -253,7 +253,7 @@ def test_structures_that_cannot_be_read(structure: Any, message: str) -> None:
 
 
 def test_arrows_make_no_markov_network() -> None:
-    with pytest.raises(sf.OptionError, match="has the arrow a -> b; a Markov network has lines"):
+    with pytest.raises(sf.OptionError, match="has the arrow a -> b; an undirected model has lines"):
         sf.MarkovNetwork("a -> b")
 
 

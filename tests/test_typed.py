@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import get_args
@@ -13,6 +14,7 @@ from typing import get_args
 import pytest
 
 import suffice as sf
+from fuzz.zoo import ZOO
 from suffice import choices
 from suffice.models.conditional_field.learning import STOCHASTIC
 from suffice.models.gaussian_graph.learning import OWN_SOLVERS as GAUSSIAN
@@ -93,6 +95,59 @@ def test_the_types_of_other_names_do_too() -> None:
     assert set(get_args(choices.FamilyName)) <= set(FAMILIES.own())
     assert get_args(choices.Coding) == tuple(CODINGS)
     assert get_args(choices.SmoothingName) == tuple(_BY_NAME)
+
+
+# -- all that is documented ------------------------------------------------------------------------------------------
+
+USED = set(re.findall(r"\.(\w+)", "\n".join(script.read_text(encoding="utf-8") for script in SCRIPTS)))
+PAGES = [Path(__file__).parent.parent / "README.md", *(Path(__file__).parent.parent / "docs").glob("*.md")]
+#: What is written in pages of several sites and files, and methods of Python's own classes: no results of a fit.
+OF_OTHERS = {"answer", "ask", "discrete", "get", "index", "keys", "lengths", "of", "parameters", "shape", "uniform"}
+OF_OTHERS |= {"evaluate", "n_params", "path", "weight", "write"}
+
+
+def public_members() -> set[str]:
+    classes = [member for name in sf.__all__ if isinstance(member := getattr(sf, name), type)]
+    return {name for kind in classes for name in dir(kind) if not name.startswith("_")}
+
+
+def test_the_scripts_use_all_that_the_pages_use() -> None:
+    blocks = re.findall(
+        r"```python\n(.*?)```", "\n".join(page.read_text(encoding="utf-8") for page in PAGES), re.DOTALL
+    )
+    written = set(re.findall(r"\.([A-Za-z]\w*)", "\n".join(blocks)))
+    assert sorted((written & public_members()) - USED - OF_OTHERS) == []
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_scripts_use_every_fitted_attribute(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = ZOO[name].make()
+    found = {attribute for attribute in dir(fitted) if attribute.endswith("_") and not attribute.startswith("_")}
+    assert sorted(found - USED) == []
+
+
+def readable(model: object, name: str) -> bool:
+    try:
+        getattr(model, name)
+    except sf.SufficeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_what_is_listed_of_a_fit_is_there(name: str) -> None:
+    """`dir` lists no result that the model then refuses, and nothing that ends in ``_`` before a fit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = ZOO[name].make()
+        # Errors of estimates are worked out when they are read.
+        assert [each for each in dir(fitted) if each != "standard_errors_" and not readable(fitted, each)] == []
+        if hasattr(fitted, "fit"):
+            listed = dir(fitted.clone())
+            given = fitted.clone()._fit is not None
+            assert given or [each for each in listed if each.endswith("_") and not each.startswith("_")] == []
 
 
 # -- completion at a prompt ------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "transmat": ("transitions",),
     "transmat_prior": ("prior",),
     "transition_matrix": ("transitions",),
+    "means": ("emissions",),
+    "covars": ("emissions",),
     "means_prior": ("prior",),
     "covars_prior": ("prior",),
     "emissionprob": ("emissions",),
@@ -105,9 +107,9 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "sample_weights": ("sample_weight",),
     "freq_weights": ("sample_weight",),
     "var_weights": ("sample_weight",),
-    "n_samples": ("n", "steps"),
-    "n_sample": ("n", "steps"),
-    "num_samples": ("n", "steps"),
+    "n_samples": ("steps", "n"),
+    "n_sample": ("steps", "n"),
+    "num_samples": ("steps", "n"),
     "size": ("n", "steps"),
     "length": ("length", "steps", "lengths"),
     "n_steps": ("steps",),
@@ -130,6 +132,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "type": ("kind",),
     "S": ("covariance",),
     "cov": ("covariance",),
+    "cov_type": ("covariance",),
     "n_obs": ("n",),
     "mu": ("mean", "rate"),
     "loc": ("mean",),
@@ -167,6 +170,9 @@ RESULTS: Mapping[str, tuple[str, ...]] = {
     "save": ("write",),
     "dump": ("write",),
     "to_csv": ("write",),
+    "check_model": ("report_",),
+    "summary": ("report_",),
+    "fit_predict": ("predict",),
     "get_partition_function": ("log_partition_", "log_partition"),
     # hmmlearn, pomegranate
     "viterbi": ("predict", "decode"),
@@ -181,6 +187,16 @@ RESULTS: Mapping[str, tuple[str, ...]] = {
     "coef_": ("coefficients_", "state_weights_", "weights_"),
     "coefs_": ("coefficients_",),
     "params": ("parameters_", "weights_"),
+    "nobs": ("report_",),
+    "mu": ("predict",),
+    "get_prediction": ("predict",),
+    "resid_deviance": ("residuals",),
+    "resid_pearson": ("residuals",),
+    "resid_response": ("residuals",),
+    "coef": ("coefficients_", "weights_"),
+    "logLik": ("log_likelihood_",),
+    "AIC": ("aic_",),
+    "BIC": ("bic_",),
     "bse": ("standard_errors_",),
     "se": ("standard_errors_",),
     "llf": ("log_likelihood_",),
@@ -283,7 +299,8 @@ def _mistake(
         by_name = f" Give others by name: {', '.join(rest[:12])}." if rest else " Leave the others out."
         places = f" ({', '.join(by_place)})" if by_place else ""
         return CallError(
-            f"{who} takes at most {len(by_place)} values by position{places}; found {len(given)}.{by_name}"
+            f"{who} takes at most {len(by_place)} value{'s' * (len(by_place) != 1)} by position{places}; found "
+            f"{len(given)}.{by_name}"
         )
     twice = [p for p in by_place[: len(given)] if p in options]
     if twice:
@@ -338,14 +355,33 @@ def missing_attribute(model: object, name: str, options: Iterable[str], *, is_fi
     if name.startswith("_"):  # Python and notebooks look for many of these; nobody has misspelt them.
         return MissingAttributeError(f"{kind.__name__} has no attribute {name!r}.")
     parameters = [f"{parameter}_" for parameter in getattr(kind, "parameter_names", ())]
-    known = [*options, *parameters, *dir(kind)]
+    # A result that this fit does not have is no help; before a fit none is there, and all are meant.
+    known = [*options, *parameters, *(dir(model) if is_fitted else dir(kind))]
     near = _meant_attribute(name, known)
     if name.endswith("_") and not is_fitted:
         return NotFittedError(f"This {kind.__name__} has no {name} yet.{near} Call fit first, or check the name.")
-    results = ", ".join(public for public in known if public.endswith("_") and not public.startswith("_"))
+    results = ", ".join(dict.fromkeys(public for public in known if public.endswith("_") and public[0] != "_"))
     return MissingAttributeError(
         f"{kind.__name__} has no attribute {name!r}.{near} What it has learned is in {results}."
     )
+
+
+def settable(model: object, name: str, options: Sequence[str]) -> str:
+    """A name that can be set; a result, or an option that is misspelt, is refused."""
+    kind = type(model)
+    if name.startswith("_") or not kind.__module__.startswith("suffice."):
+        return name
+    member = inspect.getattr_static(kind, name, None)
+    near = meant_argument(name.removesuffix("_"), options)
+    if isinstance(member, property) and member.fset is None:
+        raise MissingAttributeError(
+            f"{name} of a {kind.__name__} is what it has learned or was given, and cannot be set.{near} Set an option: "
+            f"{', '.join(options)}."
+        )
+    if member is None and near:
+        known = ", ".join(options)
+        raise MissingAttributeError(f"{kind.__name__} has no option {name!r}.{near} Its options are: {known}.")
+    return name
 
 
 def unknown_option(who: str, name: str, known: Sequence[str]) -> OptionError:

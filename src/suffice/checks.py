@@ -9,18 +9,22 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError, FileFormatError, OptionError, listing, meant, shortened
+from suffice.errors import DataError, FileFormatError, OptionError, SizeError, listing, meant, shortened
 from suffice.options import doubles
 from suffice.options import truth as truth
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
+#: Counts and sizes beyond it are no numbers of an array.
+MOST_COUNT = 2**62
+#: Draws beyond it fit in no memory.
+MOST_DRAWS = 2**36
 #: The most that weights may add up to, so that sums of them and of their products with shares stay finite.
 MOST_WEIGHT = 1e300
 #: Squares of larger numbers, and of smaller ones, leave the range of float64.
@@ -39,10 +43,55 @@ def whole_number(value: Any, name: str, least: int | None = 1, *, otherwise: str
         whole = None if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
         whole = None
-    if whole is None or (least is not None and whole < least):
+    if whole is None or (least is not None and whole < least) or abs(whole) > MOST_COUNT:
         bound = "" if least is None else f" of at least {least}"
+        bound += " below 2^62" if whole is not None and whole > MOST_COUNT else ""
         raise _refusal(name, value, f"a whole number{bound}", otherwise)
     return whole
+
+
+def listed_names(value: Any, name: str, *, otherwise: str = "") -> tuple[Hashable, ...]:
+    """Names, each of which can be looked up: one by itself, or several in a list, a tuple or an array.
+
+    >>> listed_names("a", "columns"), listed_names(["a", ("b", 1)], "columns")
+    (('a',), ('a', ('b', 1)))
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
+    names = tuple(value) if is_list(value) else (value,)
+    for each in names:
+        if not is_name(each):
+            raise OptionError(f"{name} holds {shortened(each)}; expected names, such as texts or numbers{otherwise}.")
+    return names
+
+
+def text(value: object, name: str) -> str:
+    """A text, such as the name of an engine."""
+    if not isinstance(value, str):
+        raise _refusal(name, value, "a name", "")
+    return value
+
+
+def is_list(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether a value holds several things in an order: no text, and no array without axes."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) != 0
+
+
+def draw_count(value: Any, name: str = "n") -> int:
+    """How many rows are to be drawn, or steps: a whole number that some memory could hold."""
+    count = whole_number(value, name, 0)
+    if count > MOST_DRAWS:
+        raise SizeError(f"{name} is {count:,}, which no memory holds. Draw fewer at a time.")
+    return count
+
+
+def is_name(value: object) -> TypeGuard[Hashable]:
+    """Whether a value can be looked up; lists, arrays and tuples of them cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def number(value: object, name: str, least: float = -math.inf, *, otherwise: str = "") -> float:

@@ -91,7 +91,11 @@ def _numbered(states: tuple[Hashable, ...]) -> dict[Hashable, int]:
     if len(types) == 1 and (kind := _PLAIN.get(types.pop())) is not None:
         # Long lists are not kept for others.
         return _plain_codes(kind, states) if len(states) <= _FEW_STATES else _plain_codes.__wrapped__(kind, states)
-    return {state_key(state): code for code, state in enumerate(states)}
+    try:
+        return {state_key(state): code for code, state in enumerate(states)}
+    except TypeError:
+        wrong = next(state for state in states if not isinstance(state, Hashable))
+        raise OptionError(f"A state is {shortened(wrong)}; expected texts, numbers or truth values.") from None
 
 
 @lru_cache(maxsize=1024)
@@ -155,6 +159,8 @@ class Variable:
         """A variable with the given states, in the given order."""
         if isinstance(states, str):
             raise OptionError(f"The states of {name!r} are the string {states!r}; give a list of states.")
+        if not isinstance(states, Iterable) or getattr(states, "ndim", 1) != 1:
+            raise OptionError(f"The states of {name!r} are {shortened(states)}; give a list of states.")
         labels = tuple(states)
         types = set(map(type, labels))
         if not types <= _PLAIN_TYPES:

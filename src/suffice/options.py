@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.calls import explain_methods, unknown_option
+from suffice.calls import explain_methods, settable, unknown_option
 from suffice.errors import OptionError, asked_by, shortened
 from suffice.records import fields_of, set_fields
 
@@ -227,7 +227,7 @@ class Parameterized(metaclass=PatientType):
         if name in self._options:
             self.set_params(**{name: value})
         else:
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, settable(self, name, list(self._options)), value)
 
     @classmethod
     def _option_names(cls) -> list[str]:
@@ -241,7 +241,7 @@ class Parameterized(metaclass=PatientType):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options; with `deep` also those of options that have options, as ``prior__alpha``."""
         options = {name: self._options[name] for name in self._option_names()}
-        if deep:
+        if truth(deep, "deep"):
             for name, value in list(options.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
                     options |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}

@@ -52,7 +52,7 @@ TABLE: list[Row] = [
     ),
     ("BN(edges=[('a', 'b')])", NO_ARGUMENT, "no option 'edges' ... Did you mean 'structure'?"),
     ("BN()", NO_ARGUMENT, "BayesianNetwork needs structure ... Give structure="),
-    (f"BN({E1}, 1.0)", NO_ARGUMENT, "takes at most 1 values by position (structure); found 2 ... prior="),
+    (f"BN({E1}, 1.0)", NO_ARGUMENT, "takes at most 1 value by position (structure); found 2 ... prior="),
     (f"BN({E1}).set_params(priors=1)", sf.OptionError, "has no option 'priors' ... Did you mean 'prior'?"),
     ("sf.BayesNetwork", sf.MissingAttributeError, "no 'BayesNetwork' ... Did you mean 'BayesianNetwork'?"),
     ("sf.DiscreteBayesianNetwork", sf.MissingAttributeError, "Did you mean 'BayesianNetwork'?"),

@@ -49,7 +49,7 @@ TABLE: list[Row] = [
             ("num_threads", "threads"),
         ]
     ),
-    ("CRF(sf.Normal(0, 1), 'lbfgs')", NO_ARGUMENT, "at most 1 values by position (prior); found 2 ... solver="),
+    ("CRF(sf.Normal(0, 1), 'lbfgs')", NO_ARGUMENT, "at most 1 value by position (prior); found 2 ... solver="),
     ("raw.set_params(c2=1)", sf.OptionError, "no option 'c2' ... Did you mean 'prior'?"),
     ("sf.CRF()", sf.MissingAttributeError, "Did you mean 'ChainCRF'?"),
     ("sf.ChainCrf()", sf.MissingAttributeError, "Did you mean 'ChainCRF'?"),

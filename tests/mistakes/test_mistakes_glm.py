@@ -64,7 +64,7 @@ TABLE: list[Row] = [
             ("distribution", "family"),
         ]
     ),
-    ("GLM('gaussian', 'identity')", NO_ARGUMENT, "at most 1 values by position (family); found 2 ... link="),
+    ("GLM('gaussian', 'identity')", NO_ARGUMENT, "at most 1 value by position (family); found 2 ... link="),
     ("raw.set_params(alpha=1)", sf.OptionError, "no option 'alpha' ... Did you mean 'prior'?"),
     ("sf.LogisticRegression()", sf.MissingAttributeError, "Did you mean 'GLM'?"),
     ("sf.Glm()", sf.MissingAttributeError, "Did you mean 'GLM'?"),

@@ -70,7 +70,7 @@ TABLE: list[Row] = [
             ("n_jobs", "threads"),
         ]
     ),
-    ("CRF(sf.Normal(0, 1), 'full')", NO_ARGUMENT, "at most 1 values by position (prior); found 2 ... edge_weights="),
+    ("CRF(sf.Normal(0, 1), 'full')", NO_ARGUMENT, "at most 1 value by position (prior); found 2 ... edge_weights="),
     ("raw.set_params(C=1)", sf.OptionError, "no option 'C' ... Did you mean 'prior'?"),
     ("sf.GraphCrf()", sf.MissingAttributeError, "Did you mean 'GraphCRF'?"),
     ("sf.GraphExampel()", sf.MissingAttributeError, "Did you mean 'GraphExample'?"),

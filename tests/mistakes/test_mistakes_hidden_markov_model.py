@@ -36,6 +36,17 @@ def names() -> dict[str, Any]:
 
 G = "sf.MultivariateNormal()"
 TABLE: list[Row] = [
+    # what hmmlearn lets one set
+    *(
+        (f"setattr(hmm, '{result}', 1)", sf.MissingAttributeError, f"cannot be set ... Did you mean '{option}'?")
+        for result, option in (
+            ("startprob_", "initial"),
+            ("transmat_", "transitions"),
+            ("means_", "emissions"),
+            ("covars_", "emissions"),
+        )
+    ),
+    ("setattr(hmm, 'max_itr', 5)", sf.MissingAttributeError, "no option 'max_itr' ... Did you mean 'max_iter'?"),
     *(
         (
             f"HMM(2, {G}, {wrong}=1)",
@@ -198,7 +209,7 @@ TABLE: list[Row] = [
     ("hmm.best_paths(x, 0)", sf.OptionError, "n is 0 ... at least 1"),
     ("hmm.forecast(x, steps=-1)", sf.OptionError, "steps is -1 ... at least"),
     ("hmm.sample(-3)", sf.OptionError, "steps is -3 ... at least"),
-    ("hmm.sample(n_samples=3)", NO_ARGUMENT, "no argument 'n_samples' ... Did you mean 'n'?"),
+    ("hmm.sample(n_samples=3)", NO_ARGUMENT, "no argument 'n_samples' ... Did you mean 'steps'?"),
     ("hmm.sample(3, random_state='x')", sf.OptionError, "random_state is 'x' ... expected"),
     ("hmm.sample_paths(x, 1, seed=3)", NO_ARGUMENT, "no argument 'seed' ... Did you mean 'random_state'?"),
     ("hmm.accuracy([x], [['well'] * 39])", sf.DataError, "39 ... 40"),

@@ -51,7 +51,7 @@ TABLE: list[Row] = [
             ("bound", "bounds"),
         ]
     ),
-    ("MC(1, 0.5)", NO_ARGUMENT, "at most 1 values by position (order); found 2 ... smoothing="),
+    ("MC(1, 0.5)", NO_ARGUMENT, "at most 1 value by position (order); found 2 ... smoothing="),
     ("MC(1, order=2)", NO_ARGUMENT, "order twice ... once"),
     ("raw.set_params(ordr=1)", sf.OptionError, "no option 'ordr' ... Did you mean 'order'?"),
     ("sf.MarkovChains", sf.MissingAttributeError, "Did you mean 'MarkovChain'?"),

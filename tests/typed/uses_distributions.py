@@ -1,6 +1,7 @@
 """Every documented attribute of distributions, as a checker in strict mode reads them."""
 
-from typing import assert_type
+from collections.abc import Hashable
+from typing import Any, assert_type
 
 import numpy as np
 
@@ -30,9 +31,24 @@ def main() -> None:
     assert_type(normal.score_samples([1.0]), Floats)
     assert_type(normal.kl_divergence(normal), float)
     assert_type(normal.clone().partial_fit([1.0, 3.0]).unlearn([1.0, 3.0], sample_weight=[0.5, 0.5]), sf.Normal)
+    assert_type(normal.mean(), float)
+    assert_type(normal.cdf(1.0), Floats)
+    assert_type(normal.cumulants(2), Floats)
+    assert_type(normal.expected_statistics(), Floats)
+    assert_type(normal.statistics_covariance(), Floats)
+    assert_type(normal.parameters_, dict[str, Any])
+    normal.quantile(0.5)
+    normal.sample(2, random_state=0)
+    bayes = sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0)).fit([1.0, 2.0, 4.0])
+    assert_type(bayes.credible_intervals(0.9), dict[str, Any])
+    bayes.posterior_.intervals()
+    bayes.predictive_.cdf(0.0)
     learned = sf.Poisson(prior=sf.Gamma(2.0, 1.0), estimate="map").fit([1, 2, 3])
     assert_type(learned.rate_, float)
     assert_type(learned.log_evidence_, float)
+    assert_type(learned.posterior_, sf.Gamma)
+    assert_type(learned.predictive_, sf.NegativeBinomial)
+    learned.posterior_.posterior(sf.summarize(sf.Poisson(), [1, 2]))
     assert_type(sf.Bernoulli().fit([0, 1]).probability_, float)
     assert_type(sf.Categorical().fit(["a", "b"]).probabilities_, Floats)
     assert_type(sf.Exponential(2.0).rate_, float)
@@ -46,6 +62,11 @@ def main() -> None:
     assert_type(vector.mean_, Floats)
     assert_type(vector.covariance_, Floats)
     assert_type(vector.precision_, Floats)
+    assert_type(vector.columns_, tuple[Hashable, ...])
+    assert_type(vector.statistic_names_, tuple[str, ...])
+    assert_type(sf.Categorical().fit(["a", "b"]).states_, tuple[Hashable, ...])
+    assert_type(sf.Dirichlet([1.0, 2.0]).log_evidence([3, 4]), float)
+    assert_type(sf.MultivariateStudentT(3.0, [0.0], [[1.0]]).covariance(), Floats)
     prior = sf.NormalInverseGamma(alpha=2, beta=1, gamma=1, delta=0)
     assert_type(prior.alpha_ + prior.beta_ + prior.gamma_ + prior.delta_, float)
     assert_type(sf.NormalWishart([0.0], 1.0, 2.0, [[1.0]]).inverse_scale_, Floats)

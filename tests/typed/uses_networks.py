@@ -1,11 +1,18 @@
 """Every documented attribute of networks and graphs, as a checker in strict mode reads them."""
 
 from collections.abc import Hashable
-from typing import assert_type
+from typing import Any, assert_type
+
+import polars
+from numpy.typing import NDArray
 
 import suffice as sf
 from suffice.array_types import Floats
 from suffice.choices import Registered
+from suffice.engines.junction_tree import TreePlan
+from suffice.fitting.report import MatchedStatistics
+from suffice.models.bayesian.size_report import SizeReport
+from suffice.models.markov.comparison import Text
 
 STATES = {"a": [0, 0, 1, 1, 1, 0], "b": [0, 1, 1, 1, 0, 0]}
 NUMBERS = {"x": [1.0, 2.0, 4.0, 3.0], "y": [1.0, 3.0, 3.0, 5.0]}
@@ -31,6 +38,30 @@ def bayesian() -> None:
     assert_type(net.to_joint(), sf.Table)
     assert_type(net.log_predictive(STATES), Floats)
     assert_type(net.report_.to_html(), str)
+    assert_type(net.posterior_, dict[Hashable, Any])
+    assert_type(net.notes_, tuple[str, ...])
+    framed = net.clone().fit(polars.DataFrame(STATES))
+    assert_type(framed.n_features_in_, int)
+    assert_type(framed.feature_names_in_, NDArray[Any])
+    assert_type(framed.set_fit_request(sample_weight=True), sf.BayesianNetwork)
+    assert_type(net.matched_statistics(), MatchedStatistics | None)
+    assert_type(net.marginals(), dict[Hashable, Any])
+    assert_type(net.to_dict(), dict[str, Any])
+    assert_type(net.fitted_.n_params, int)
+    assert_type(net.size_report(), SizeReport)
+    assert_type(net.node("b").table_, Any)
+    hidden = sf.BayesianNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, n_init=2, max_iter=5000).fit(STATES)
+    assert_type(hidden.scores_, tuple[float, ...])
+    assert_type(hidden.n_expectations_, int)
+    linear = sf.BayesianNetwork([("x", "y")], states={"x": "real", "y": "real"}).fit(NUMBERS)
+    assert_type(linear.joint_gaussian().mean, Floats)
+    target = sf.BayesianNetwork([("a", "b")], target="b", objective="joint", prior=1.0).fit(STATES)
+    assert_type(target.score(STATES, STATES["b"]), float)
+    assert_type(target.classes_, Any)
+    given = sf.BayesianNetwork.from_tables(
+        net.table("b").domain, {"b": ["a"]}, {"a": [0.5, 0.5], "b": net.table("b").values}
+    )
+    assert_type(given, sf.BayesianNetwork)
     net.query("b", given={"a": 1}, engine="exact")
     net.query("b", engine=Registered("enumeration"))
     net.max_iter = 5
@@ -54,8 +85,26 @@ def markov() -> None:
     assert_type(network.potential(("a", "b")), sf.Table)
     assert_type(network.marginals(), dict[Hashable, sf.Table])
     assert_type(network.score_samples(STATES), Floats)
+    assert_type(network.n_cells_, int)
+    assert_type(network.adjusted_df_, int | None)
+    assert_type(network.adjusted_n_params_, int | None)
+    assert_type(network.standard_errors_, Floats)
+    assert_type(network.statistics_, sf.Summary)
+    assert_type(network.summary(), Text)
+    assert_type(network.with_weights(network.weights_), sf.MarkovNetwork)
+    assert_type(network.gis_lower_bound(network.weights_), float)
+    assert_type(network.features, tuple[sf.Feature, ...])
+    assert_type(network.estimate_log_partition(chains=4, steps=4).value, float)
+    assert_type(network.plan_, TreePlan)
+    latent = sf.MarkovNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, max_iter=5000).fit(STATES)
+    assert_type(latent.scores_, tuple[float, ...])
+    assert_type(latent.n_expectations_, int)
+    assert_type(sf.MarkovNetwork.grid(2, 2), sf.MarkovNetwork)
+    assert_type(sf.MarkovNetwork.grid_edges(2, 2), list[tuple[Hashable, Hashable]])
+    assert_type(sf.MarkovNetwork.potts([("a", "b")], [0, 1]), sf.MarkovNetwork)
     ising = sf.MarkovNetwork.ising([("a", "b")], coding="binary").fit(STATES)
     assert_type(ising.couplings_, dict[tuple[Hashable, ...], float])
+    assert_type(ising.fields_, dict[Hashable, Any])
 
 
 def gaussian() -> None:
@@ -69,6 +118,10 @@ def gaussian() -> None:
     assert_type(graph.standard_errors_, Floats)
     assert_type(graph.deviance_, float)
     assert_type(graph.df_, int)
+    assert_type(graph.joint_.mean, Floats)
+    assert_type(graph.mean_standard_errors_, Floats)
+    assert_type(graph.is_chordal, bool)
+    graph.to_frame("covariance")
     assert_type(graph.predict(NUMBERS, "y"), Floats)
     assert_type(graph.query("y", given={"x": 1.0}).mean, Floats)
 

@@ -7,6 +7,8 @@ import numpy as np
 
 import suffice as sf
 from suffice.array_types import Floats
+from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight
+from suffice.models.conditional_field.evaluation import Evaluation
 
 
 def chain() -> None:
@@ -20,6 +22,12 @@ def chain() -> None:
     assert_type(model.perplexity([["a", "b"]]), float)
     assert_type(model.stationary_distribution(), sf.Table)
     assert_type(model.n_unseen_histories_, int)
+    assert_type(model.unseen_histories_, list[Any])
+    assert_type(model.absorbing_states_, list[Hashable])
+    assert_type(model.hitting_times("a"), sf.Table)
+    assert_type(model.sample(2, length=3), list[list[Hashable]])
+    assert_type(model.interpolation_weight_, Any)
+    assert_type(sf.MarkovChain(1, prior=1.0).fit(["abab"]).prior_, Any)
 
 
 def hidden() -> None:
@@ -36,7 +44,15 @@ def hidden() -> None:
     assert_type(model.states_, tuple[Hashable, ...])
     assert_type(model.score_samples(rows), Floats)
     assert_type(model.score(rows), float)
+    assert_type(model.columns_, list[Hashable] | None)
+    assert_type(model.standard_errors_, dict[str, Any])
+    assert_type(model.sample(3), tuple[Any, Any])
+    model.forecast(rows, 2)
+    model.match_states(rows, [["s", "t", "s", "t"], ["t", "t", "s"]])
     model.predict(rows, method="posterior")
+    searched = sf.HiddenMarkovModel(2, sf.Categorical(), prior=1.0, n_init=2, random_state=0).fit(rows)
+    assert_type(searched.scores_, tuple[float, ...])
+    assert_type(searched.n_expectations_, int)
     normal = sf.HiddenMarkovModel(2, sf.MultivariateNormal(), covariance="diagonal", topology="left-right")
     normal.fit(np.random.default_rng(0).normal(size=(30, 1)))
     assert_type(normal.means_, Floats)
@@ -51,6 +67,22 @@ def tagger() -> None:
     assert_type(model.labels_, tuple[Any, ...])
     assert_type(model.score(X, y), float)
     assert_type(model.accuracy(X, y), float)
+    assert_type(model.classes_, list[Any])
+    assert_type(model.feature_names_, tuple[Any, ...])
+    assert_type(model.weight_names_, list[tuple[Any, ...]])
+    assert_type(model.gradient_norm_, float)
+    assert_type(model.predict_k_best(X, 2), list[list[tuple[list[Any], float]]])
+    assert_type(model.top_features(3), list[StateWeight])
+    assert_type(model.top_transitions(3), list[TransitionWeight])
+    assert_type(model.evaluate(X, y), Evaluation)
+    model.predict(X)
+    model.predict_marginals(X)
+    framed = sf.ChainCRF(prior=sf.Normal(variance=1.0), boundaries=True, conditioned_transitions=True).fit(X, y)
+    assert_type(framed.start_weights_, Floats)
+    assert_type(framed.end_weights_, Floats)
+    assert_type(framed.conditioned_transition_weights_, Floats)
+    few = sf.ChainCRF(solver="perceptron").fit(X, y)
+    assert_type(few.label_shares_, Floats | None)
 
 
 def graph() -> None:
@@ -59,6 +91,10 @@ def graph() -> None:
     assert_type(model.node_weights_, Floats)
     assert_type(model.edge_weights_, Floats)
     assert_type(model.log_partition(example), float)
+    assert_type(model.template_weights("edges"), Floats)
+    assert_type(model.evaluate([example], [[0, 1]]), Evaluation)
+    assert_type(sf.GraphExample.grid(np.zeros((2, 2, 1))), sf.GraphExample)
+    model.predict_marginals([example])
 
 
 def main() -> None:

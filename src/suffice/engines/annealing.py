@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.array_types import Floats, RandomState
-from suffice.checks import generator
+from suffice.checks import generator, whole_number
 from suffice.engines.gibbs import GibbsSampler
 from suffice.engines.importance import effective_size, pareto_shape
-from suffice.errors import EstimateError, OptionError
+from suffice.errors import EstimateError
 from suffice.fitting.report import distrust
 
 #: Steps of the first ladder; each further one has twice as many ...
@@ -74,8 +74,9 @@ def log_partition(
     steps: length of the ladder; None doubles it until the log weights spread by no more than one nat, or 2^14 steps are
     done. The sampler is left loaded with `logs`.
     """
-    if chains < 2 or (steps is not None and steps < 1):
-        raise OptionError(f"chains is {chains} and steps is {steps}; expected at least 2 chains and 1 step.")
+    whole_number(chains, "chains", 2)
+    if steps is not None:
+        whole_number(steps, "steps", otherwise=", or None")
     rng = generator(random_state)
     length = FIRST_STEPS if steps is None else steps
     while True:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats, Ints, RandomState
-from suffice.checks import generator, whole_number
+from suffice.checks import draw_count, generator, whole_number
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError
 from suffice.kernels import chain as kernels
@@ -143,6 +143,7 @@ class Chains:
         self, n: int = 1, *, random_state: RandomState = None, threads: int | None = None, calls: int | None = None
     ) -> Ints:
         """Paths (n, steps) drawn from their distribution; -1 along sequences that have no path."""
+        draw_count(n)
         uniforms = generator(random_state).random((n, len(self.potentials)))
         given = (self.potentials, self.transitions, self.ends, self.offsets)
         workers = worker_count(threads)

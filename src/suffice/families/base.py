@@ -69,7 +69,7 @@ def _is_number(value: Any) -> bool:
     """Whether a value stands for a real number; scalars of NumPy all claim to, complex ones and texts included."""
     if isinstance(value, np.generic):
         return isinstance(value, np.bool_ | np.integer | np.floating)
-    return hasattr(value, "__float__")
+    return hasattr(value, "__float__") and not isinstance(value, type)
 
 
 def _as_double(value: Any) -> float:

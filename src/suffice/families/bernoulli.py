@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.attributes import Read
+from suffice.checks import draw_count
 from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError
@@ -155,7 +156,7 @@ class BernoulliMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        successes = generator(random_state).random(whole_number(n, "n", 0)) < self.probability_
+        successes = generator(random_state).random(draw_count(n)) < self.probability_
         return take_states(self.labels(), successes.astype(np.intp))
 
     def mean(self) -> Any:
@@ -282,6 +283,8 @@ class Bernoulli(ScalarFamily):
 
     member_class = BernoulliMember
     probability_: float
+    posterior_: Read[Beta]
+    predictive_: Read[Bernoulli]
 
     def __init__(
         self,

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
 from suffice.families.base import (
     Seed,
+    as_float,
     as_floats,
     as_numbers,
     as_shape,
@@ -110,7 +111,7 @@ class BetaMember(ShareMember, ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return generator(random_state).beta(self.alpha_, self.beta_, size=whole_number(n, "n", 0))
+        return generator(random_state).beta(self.alpha_, self.beta_, size=draw_count(n))
 
     def mean(self) -> float:
         """``alpha / (alpha + beta)``."""
@@ -178,7 +179,8 @@ class BetaMember(ShareMember, ScalarMember):
 
     def below_mode(self, point: Any) -> float | None:
         """That of a Dirichlet distribution of two parts."""
-        return simplex.below_mode(self._usual(None), np.array([point, 1 - point]))
+        share = as_float(point, "point")
+        return simplex.below_mode(self._usual(None), np.array([share, 1 - share]))
 
 
 class Beta(ScalarFamily, ConjugatePrior):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.errors import EstimateError, SizeError
 from suffice.families.base import Distribution, Seed, as_numbers, as_shape, generator
 from suffice.families.counting import in_support, log_choices
@@ -78,7 +78,7 @@ class BetaNegativeBinomial(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         rng = generator(random_state)
         p = rng.beta(self.alpha_, self.beta_, size=n)
         with np.errstate(divide="ignore", invalid="ignore"):

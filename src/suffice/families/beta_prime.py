@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.errors import EstimateError
 from suffice.families import simplex
 from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
@@ -74,7 +74,7 @@ class BetaPrime(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         rng = generator(random_state)
         with np.errstate(divide="ignore"):
             return np.asarray(self.scale_ * (rng.gamma(self.alpha_, size=n) / rng.gamma(self.beta_, size=n)))

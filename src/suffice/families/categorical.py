@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.attributes import Read
+from suffice.checks import draw_count, is_list
 from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
@@ -174,7 +175,7 @@ class CategoricalMember(FamilyMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        return take_states(self.states_, self._cell.sample(whole_number(n, "n", 0), generator(random_state)))
+        return take_states(self.states_, self._cell.sample(draw_count(n), generator(random_state)))
 
     def mean(self) -> Floats:
         """The probabilities: the mean of the indicators of all K states."""
@@ -318,6 +319,7 @@ class Categorical(ExponentialFamily):
 
     member_class = CategoricalMember
     probabilities_: Floats
+    predictive_: Read[Categorical]
 
     def __init__(
         self,
@@ -330,7 +332,7 @@ class Categorical(ExponentialFamily):
     ) -> None:
         """See the class."""
         # An iterator must not be used up by its first reader; a string is no list of states, and the variable says so.
-        kept = states if states is None or isinstance(states, str | tuple) else tuple(states)
+        kept = states if states is None or not is_list(states) else tuple(states)
         if kept is not None:
             Variable.discrete("x", kept)
         super().__init__(states=kept, probabilities=probabilities, prior=prior, estimate=estimate, progress=progress)

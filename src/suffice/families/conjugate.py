@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import is_number
 from suffice.errors import OptionError, shortened
 from suffice.families.base import as_numbers
 from suffice.statistics import Summary
@@ -44,6 +45,8 @@ class ConjugatePrior:
 
 def posterior_after(prior: ConjugatePrior, data: object, likelihood: Any) -> Any:
     """The posterior after a summary of the prior's usual partner or of `likelihood`, or after counts."""
+    if likelihood is not None and (isinstance(likelihood, type) or not hasattr(likelihood, "_family")):
+        raise OptionError(f"likelihood is {shortened(likelihood)}; expected a distribution, such as Normal().")
     if likelihood is not None and type(prior).__name__ not in likelihood._family.conjugate_priors:
         raise OptionError(f"{type(prior).__name__} is not a conjugate prior of {type(likelihood).__name__}.")
     if not isinstance(data, Summary):
@@ -53,8 +56,8 @@ def posterior_after(prior: ConjugatePrior, data: object, likelihood: Any) -> Any
 
 def tails(level: float) -> tuple[float, float]:
     """The two tail probabilities of a central interval."""
-    if not 0 < level < 1:
-        raise OptionError(f"level is {level!r}; expected a number between 0 and 1, such as 0.95.")
+    if not (is_number(level) and 0 < level < 1):
+        raise OptionError(f"level is {shortened(level)}; expected a number between 0 and 1, such as 0.95.")
     return (1 - level) / 2, (1 + level) / 2
 
 

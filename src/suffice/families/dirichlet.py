@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
@@ -17,7 +17,6 @@ from suffice.families.base import (
     Seed,
     are_shapes,
     as_floats,
-    as_numbers,
     generator,
     never_in,
     only_variable,
@@ -26,7 +25,7 @@ from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
 from suffice.families.moments import read_moments, read_sums
 from suffice.families.shares import ShareMember
-from suffice.families.vectors import VectorFamily, VectorMember
+from suffice.families.vectors import VectorFamily, VectorMember, column_names
 from suffice.fitting.control import Control, Outcome
 from suffice.options import NewtonOptions
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
@@ -93,7 +92,7 @@ class DirichletMember(ShareMember, VectorMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, K)."""
-        return generator(random_state).dirichlet(self.alpha_, size=whole_number(n, "n", 0))
+        return generator(random_state).dirichlet(self.alpha_, size=draw_count(n))
 
     def mean(self) -> Floats:
         """Alpha over its sum."""
@@ -174,11 +173,18 @@ class DirichletMember(ShareMember, VectorMember):
     def stationarity(self, point: Any) -> Floats:
         """Slope along the simplex: (alpha_k - 1) - x_k sum(alpha - 1), zero at the mode."""
         excess = self.alpha_ - 1
-        return np.asarray(excess - as_numbers(point) * excess.sum())
+        return np.asarray(excess - self._point(point) * excess.sum())
+
+    def _point(self, point: Any) -> Floats:
+        """Shares (K,), one for each part."""
+        shares = as_floats(point, "point")
+        if shares.shape != np.shape(self.alpha_):
+            raise OptionError(f"point has shape {shares.shape}; expected {np.shape(self.alpha_)}, one for each part.")
+        return shares
 
     def below_mode(self, point: Any) -> float | None:
         """``sum(alpha - 1)`` times the divergence of the mode from the point."""
-        return simplex.below_mode(self.alpha_, np.asarray(point))
+        return simplex.below_mode(self.alpha_, self._point(point))
 
     def intervals(self, level: float = 0.95) -> Any:
         """Central interval of each part (K, 2): each part is a Beta distribution."""
@@ -218,7 +224,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         """See the class."""
         super().__init__(
             alpha=alpha,
-            columns=None if columns is None else tuple(columns),
+            columns=column_names(columns),
             **run,
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.errors import OptionError
 from suffice.families.base import Distribution, Seed, are_shapes, as_floats, as_numbers, generator
 from suffice.families.counting import LARGEST_MEAN, in_support
@@ -65,7 +65,7 @@ class DirichletMultinomial(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws of counts (n, K)."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         rng = generator(random_state)
         return np.asarray(rng.multinomial(self.total_, rng.dirichlet(self.alpha_, size=n)))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.attributes import Read
+from suffice.checks import draw_count
 from suffice.domain import Domain
 from suffice.errors import EstimateError
 from suffice.families.base import Seed, as_float, as_numbers, as_shares, generator, never_in
@@ -21,6 +22,9 @@ from suffice.families.moments import read_sums
 from suffice.families.scalar import RateFamily, ScalarMember
 from suffice.fitting.control import Control
 from suffice.statistics import Statistic, Summary, Sums
+
+if TYPE_CHECKING:
+    from suffice.families.gamma import Gamma
 
 
 class WaitingMember(ScalarMember):
@@ -105,7 +109,7 @@ class WaitingMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(generator(random_state).standard_exponential(size=whole_number(n, "n", 0)) / self.rate_)
+        return np.asarray(generator(random_state).standard_exponential(size=draw_count(n)) / self.rate_)
 
     def mean(self) -> float:
         """1 / rate."""
@@ -218,3 +222,5 @@ class Exponential(RateFamily):
 
     member_class = WaitingMember
     rate_: float
+    posterior_: Read[Gamma]
+    predictive_: Read[Lomax]

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.attributes import read_parameters
+from suffice.attributes import Read, computed, read_parameters
 from suffice.errors import OptionError
-from suffice.families.base import Distribution, as_numbers
+from suffice.families.base import Distribution
 from suffice.families.fitted import FamilyFitted
 from suffice.families.member import FamilyMember
 from suffice.families.task import FamilyTask
@@ -122,11 +122,11 @@ class ExponentialFamily(Distribution):
 
     def with_natural_parameters(self, eta: ArrayLike) -> Self:
         """The distribution of this family that has the given natural parameters."""
-        return self._with(self._member.from_natural(np.atleast_1d(as_numbers(eta))))
+        return self._with(self._member.from_natural(self._member.coordinates(eta, "eta")))
 
     def with_mean_parameters(self, mean: ArrayLike) -> Self:
         """The distribution of this family that has the given expected statistics."""
-        return self._with(self._member.from_mean(np.atleast_1d(as_numbers(mean))))
+        return self._with(self._member.from_mean(self._member.coordinates(mean, "mean")))
 
     def _with(self, parameters: Mapping[str, Any]) -> Self:
         """The same distribution with these parameters given."""
@@ -138,8 +138,7 @@ class ExponentialFamily(Distribution):
     def _task(self) -> FamilyTask:
         return FamilyTask(self._options, self._family)
 
-    @property
-    def posterior_(self) -> Any:
+    def _posterior(self) -> Any:
         """The conjugate posterior, itself a distribution over the parameters."""
         posterior = None if self._fit is None else self._fit.fitted.posterior
         if posterior is None:
@@ -148,10 +147,13 @@ class ExponentialFamily(Distribution):
             )
         return posterior
 
-    @property
-    def predictive_(self) -> Any:
+    def _predictive(self) -> Any:
         """The posterior predictive distribution of one more row."""
         return self._member.predictive(self.posterior_)
+
+    # A family with one conjugate prior declares which distributions these are.
+    posterior_: Read[Any] = computed(_posterior)
+    predictive_: Read[Any] = computed(_predictive)
 
     @property
     def log_evidence_(self) -> float:

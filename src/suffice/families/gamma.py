@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.attributes import Read
+from suffice.checks import draw_count
 from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import Seed, as_numbers, as_shares, generator, only_variable
+from suffice.families.base import Seed, as_float, as_numbers, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
 from suffice.families.conjugate import ConjugatePrior
 from suffice.families.exponential_family import answered_by
@@ -78,7 +79,7 @@ class GammaMember(ShapeMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(generator(random_state).gamma(self.shape_, size=whole_number(n, "n", 0)) / self.rate_)
+        return np.asarray(generator(random_state).gamma(self.shape_, size=draw_count(n)) / self.rate_)
 
     def mean(self) -> Any:
         """The mean, shape / rate."""
@@ -161,7 +162,7 @@ class GammaMember(ShapeMember):
 
     def below_mode(self, point: Any) -> float | None:
         """With a = shape - 1 and r = rate x / a it is a (r - 1 - log r)."""
-        excess = self.shape_ - 1
+        excess, point = self.shape_ - 1, as_float(point, "point")
         if excess <= 0:
             return float(self.rate_ * point) if excess == 0 else None
         return float(excess * ratio_excess(self.rate_ * point, excess))
@@ -188,6 +189,8 @@ class Gamma(ScalarFamily, ConjugatePrior):
     member_class = GammaMember
     shape_: float
     rate_: float
+    posterior_: Read[Gamma]
+    predictive_: Read[BetaPrime]
 
     def __init__(
         self,

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.attributes import Read
+from suffice.checks import draw_count
 from suffice.choices import Estimate
 from suffice.families.base import Seed, as_numbers, generator
 from suffice.families.counting import in_support, refuse_long_draws
 from suffice.families.negative_binomial import NegativeBinomialMember
 from suffice.families.scalar import ScalarFamily
+
+if TYPE_CHECKING:
+    from suffice.families.beta import Beta
+    from suffice.families.beta_negative_binomial import BetaNegativeBinomial
 
 
 class GeometricMember(NegativeBinomialMember):
@@ -51,7 +56,7 @@ class GeometricMember(NegativeBinomialMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.mean())
-        return generator(random_state).geometric(self.probability_, size=whole_number(n, "n", 0)) - 1
+        return generator(random_state).geometric(self.probability_, size=draw_count(n)) - 1
 
     def entropy(self) -> float:
         """-log(probability) - odds of a failure times log(1 - probability)."""
@@ -86,6 +91,8 @@ class Geometric(ScalarFamily):
 
     member_class = GeometricMember
     probability_: float
+    posterior_: Read[Beta]
+    predictive_: Read[BetaNegativeBinomial]
 
     def __init__(
         self,

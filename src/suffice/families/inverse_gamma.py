@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_numbers, as_shares, generator
@@ -70,7 +70,7 @@ class InverseGammaMember(ShapeMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return self._reciprocal(generator(random_state).gamma(self.shape_, size=whole_number(n, "n", 0)))
+        return self._reciprocal(generator(random_state).gamma(self.shape_, size=draw_count(n)))
 
     def mean(self) -> float:
         """The mean, scale / (shape - 1); needs shape > 1."""

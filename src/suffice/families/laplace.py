@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.errors import OptionError
 from suffice.families.base import Distribution, Seed, as_floats, as_numbers, generator
 
@@ -52,7 +52,7 @@ class Laplace(Distribution):
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` independent draws."""
         shape = np.broadcast_shapes(np.shape(self.mean_), np.shape(self.scale_))
-        return generator(random_state).laplace(self.mean_, self.scale_, size=(whole_number(n, "n", 0), *shape))
+        return generator(random_state).laplace(self.mean_, self.scale_, size=(draw_count(n), *shape))
 
     def mean(self) -> Any:
         """The centre."""

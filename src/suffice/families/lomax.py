@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.errors import EstimateError
 from suffice.families.base import Distribution, Seed, as_float, as_numbers, as_shape, as_shares, generator
 
@@ -57,7 +57,7 @@ class Lomax(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(self.scale_ * generator(random_state).pareto(self.shape_, size=whole_number(n, "n", 0)))
+        return np.asarray(self.scale_ * generator(random_state).pareto(self.shape_, size=draw_count(n)))
 
     def mean(self) -> float:
         """The mean, scale / (shape - 1); needs shape > 1."""

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.errors import OptionError
+from suffice.checks import listed_names
+from suffice.errors import OptionError, shortened
 from suffice.families.base import as_float, as_floats
 
 #: Entries above and below the diagonal may differ by this share of the size of their row and column (rounding).
@@ -52,8 +53,9 @@ def as_dof(value: Any, size: int) -> float:
 
 def check_names(names: Any, size: int) -> None:
     """Raise unless there is a name of its own for each dimension, or none at all."""
-    if names is not None and (isinstance(names, str) or len(set(names)) != len(names) or len(names) != size):
-        raise OptionError(f"names is {names!r}; expected {size} different names, one for each dimension.")
+    known = None if names is None else listed_names(names, "names", otherwise=", or None")
+    if known is not None and (isinstance(names, str) or len(set(known)) != len(known) or len(known) != size):
+        raise OptionError(f"names is {shortened(names)}; expected {size} different names, one for each dimension.")
 
 
 def positive_axes(matrices: Floats) -> tuple[NDArray[np.bool_], Floats, Floats]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
@@ -109,7 +109,7 @@ class MatrixRegressionDistribution(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of weights (n, q, m) and covariance (n, m, m), by Bartlett's decomposition."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         rng, (q, m) = generator(random_state), self.weights_.shape
         # With T = L L' and B a triangle, L B'^-1 (L B'^-1)' is a draw of the covariance.
         half = root(self.inverse_scale_) @ np.linalg.inv(bartlett(rng, self.dof_, m, n)).swapaxes(-1, -2)

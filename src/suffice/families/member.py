@@ -170,7 +170,16 @@ class FamilyMember(ABC):
         return self.to_natural(self.parameters_)
 
     def _eta(self, eta: ArrayLike | None) -> Floats:
-        return self.natural_parameters() if eta is None else np.atleast_1d(as_numbers(eta))
+        return self.natural_parameters() if eta is None else self.coordinates(eta, "eta")
+
+    def coordinates(self, values: ArrayLike, name: str) -> Floats:
+        """Natural or mean parameters (k,), one for each statistic, or an error that names the argument."""
+        read = np.atleast_1d(as_numbers(values, name))
+        size = len(self.statistic_names)
+        if read.ndim != 1 or not len(read) or (size and len(read) != size):
+            each = f", one for each of {', '.join(self.statistic_names)}" if size else ""
+            raise OptionError(f"{name} has shape {read.shape}; expected {size or 'a vector of'} numbers{each}.")
+        return read
 
     def match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], Outcome | None]:
         """Usual parameters from mean parameters, and how the iteration ended; None for a closed form."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count, listed_names
 from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
@@ -23,7 +23,7 @@ from suffice.families.exponential_family import answered_by
 from suffice.families.matrices import as_positive_definite, flat, inverse, log_determinant, root, solve, unflat, whiten
 from suffice.families.moments import SMALLEST, hidden_far_out, mean_away, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
-from suffice.families.vectors import VectorFamily, VectorMember
+from suffice.families.vectors import VectorFamily, VectorMember, column_names
 from suffice.fitting.control import Control
 from suffice.options import own_options
 from suffice.statistics import Moments, Statistic, Summary
@@ -43,7 +43,7 @@ class MultivariateNormalMember(VectorMember):
         """The parameters that are known when they are all there, else None."""
         if "covariance" not in self.known:
             return None
-        mean, covariance = self.known.get("mean"), self.known["covariance"]
+        mean, covariance = self.known.get("mean"), as_floats(self.known["covariance"], "covariance")
         return {"mean": np.zeros(len(np.atleast_2d(covariance))) if mean is None else mean, "covariance": covariance}
 
     def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class MultivariateNormalMember(VectorMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d), columns in the order of the distribution."""
-        z = generator(random_state).standard_normal((whole_number(n, "n", 0), len(self.mean_)))
+        z = generator(random_state).standard_normal((draw_count(n), len(self.mean_)))
         return np.asarray(self.mean_ + z @ root(self.covariance_).T)
 
     def mean(self) -> Floats:
@@ -172,7 +172,7 @@ class MultivariateNormalMember(VectorMember):
 
     def _places(self, columns: Iterable[Hashable]) -> list[int]:
         own = self.named()
-        chosen = list(columns)
+        chosen = list(listed_names(columns, "columns"))
         unknown = [name for name in chosen if name not in own]
         if unknown:
             raise unknown_variable(unknown[0], own)
@@ -219,8 +219,8 @@ class MultivariateNormalMember(VectorMember):
         if self.known.get("mean") is not None:  # A covariance alone is known, and the mean is learned.
             super().refuse_given(summary)
         for name in self.parameter_names:
-            given = self.known.get(name)
-            if given is not None and np.shape(given)[:1] != (d,):
+            given = None if self.known.get(name) is None else as_floats(self.known[name], name)
+            if given is not None and np.shape(given) != (d,) * (1 if name == "mean" else 2):
                 names = listing(summary.domain.names)
                 raise OptionError(
                     f"{name} is given with shape {np.shape(given)} and the data have {d} columns: {names}."
@@ -351,12 +351,19 @@ class MultivariateNormalMember(VectorMember):
 
     def below_mode(self, point: Any) -> float | None:
         """Half the square of the distance, in standard deviations."""
-        away = whiten(root(self.covariance_), as_floats(point, "point") - self.mean_)
+        away = whiten(root(self.covariance_), self._point(point) - self.mean_)
         return 0.5 * float(away @ away)
 
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density, ``precision (mean - point)``."""
-        return solve(self.covariance_, self.mean_ - as_floats(point, "point"))
+        return solve(self.covariance_, self.mean_ - self._point(point))
+
+    def _point(self, point: Any) -> Floats:
+        """Coordinates (d,), one for each column."""
+        given = as_floats(point, "point")
+        if given.shape != np.shape(self.mean_):
+            raise OptionError(f"point has shape {given.shape}; expected {np.shape(self.mean_)}, one for each column.")
+        return given
 
     def intervals(self, level: float = 0.95) -> Any:
         """Central interval of each column (d, 2)."""
@@ -406,7 +413,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     ) -> None:
         """See the class."""
         options = own_options(locals())
-        super().__init__(**options | {"columns": None if columns is None else tuple(columns)})
+        super().__init__(**options | {"columns": column_names(columns)})
 
     variance = answered_by(MultivariateNormalMember.variance)
     mean = answered_by(MultivariateNormalMember.mean)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.attributes import Read
+from suffice.checks import draw_count
 from suffice.choices import Estimate
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
@@ -21,6 +22,9 @@ from suffice.families.scalar import ScalarFamily
 from suffice.families.simplex import odds_cumulants
 from suffice.fitting.control import Control
 from suffice.statistics import Summary
+
+if TYPE_CHECKING:
+    from suffice.families.beta import Beta
 
 
 class NegativeBinomialMember(CountMember):
@@ -144,9 +148,7 @@ class NegativeBinomialMember(CountMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.mean() + 10 * np.sqrt(self.variance()))
-        return generator(random_state).negative_binomial(
-            self._known_size(), self._usual(None), size=whole_number(n, "n", 0)
-        )
+        return generator(random_state).negative_binomial(self._known_size(), self._usual(None), size=draw_count(n))
 
     def mean(self) -> Any:
         """``size (1 - probability) / probability``."""
@@ -260,6 +262,8 @@ class NegativeBinomial(ScalarFamily):
     member_class = NegativeBinomialMember
     size_: float
     probability_: float
+    posterior_: Read[Beta]
+    predictive_: Read[BetaNegativeBinomial]
 
     def __init__(
         self,

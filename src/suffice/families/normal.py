@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.choices import Estimate
 from suffice.domain import Domain
 from suffice.engines.square_root import LOG_2PI
@@ -153,7 +153,7 @@ class NormalMember(ScalarMember):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
-        return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=whole_number(n, "n", 0))
+        return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=draw_count(n))
 
     def mean(self) -> Any:
         """The mean."""
@@ -203,7 +203,7 @@ class NormalMember(ScalarMember):
         weight, average, scatter = self._moments(summary)
         mean, variance = self.known.get("mean"), self.known.get("variance")
         if variance is None:
-            about = average if mean is None else float(mean)
+            about = average if mean is None else as_float(mean, "mean")
             refuse_small(read_moments(summary), summary.domain.names, summary.rows)
             variance = (scatter + weight * (average - about) ** 2) / weight
             if not variance > 0:
@@ -316,7 +316,7 @@ class NormalMember(ScalarMember):
     def below_mode(self, point: Any) -> float | None:
         """Half the square of the distance, in standard deviations."""
         mean, variance = self._usual(None)
-        away = (float(point) - mean) / math.sqrt(variance)
+        away = (as_float(point, "point") - mean) / math.sqrt(variance)
         return 0.5 * away * away
 
 

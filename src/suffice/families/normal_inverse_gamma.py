@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError
 from suffice.families.base import (
@@ -90,7 +90,7 @@ class NormalInverseGamma(Distribution, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of mean and variance."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         rng = generator(random_state)
         variance = self.beta_ / rng.gamma(self.alpha_, size=n)
         return {"mean": rng.normal(self.delta_, np.sqrt(variance / self.gamma_)), "variance": variance}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_location, as_scale, generator
@@ -141,7 +141,7 @@ class NormalWishart(Distribution, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of mean (n, d) and precision (n, d, d), by Bartlett's decomposition."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         rng, d = generator(random_state), len(self.mean_)
         # With T = L L' the precision is B B' for B = L'^-1 (triangle), and B'^-1 z has its inverse as covariance.
         half = whiten(root(self.inverse_scale_), np.eye(d)).T @ bartlett(rng, self.dof_, d, n)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.attributes import Read
+from suffice.checks import draw_count
 from suffice.families.base import Seed, as_float, as_numbers, generator
 from suffice.families.counting import CountMember, in_support, refuse_long_draws
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
@@ -23,6 +24,9 @@ from suffice.statistics import Summary
 LARGE_RATE = 1000.0
 #: The largest probability below 1.
 ALMOST_ONE = math.nextafter(1, 0)
+
+if TYPE_CHECKING:
+    from suffice.families.gamma import Gamma
 
 
 class PoissonMember(CountMember):
@@ -114,7 +118,7 @@ class PoissonMember(CountMember):
     def sample(self, n: int = 1, random_state: Seed = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
         refuse_long_draws(self.rate_)
-        return generator(random_state).poisson(self.rate_, size=whole_number(n, "n", 0))
+        return generator(random_state).poisson(self.rate_, size=draw_count(n))
 
     def mean(self) -> Any:
         """The rate."""
@@ -196,3 +200,5 @@ class Poisson(RateFamily):
 
     member_class = PoissonMember
     rate_: float
+    posterior_: Read[Gamma]
+    predictive_: Read[NegativeBinomial]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
@@ -134,7 +134,7 @@ class RegressionDistribution(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> dict[str, Floats]:
         """`n` draws of weights (n, q) and variance (n,)."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         rng = generator(random_state)
         variance = self.beta_ / rng.gamma(self.alpha_, size=n)
         z = rng.standard_normal((n, len(self.weights_))) @ root(self.spread_).T

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, as_numbers, as_shape, as_shares, generator
 from suffice.families.gamma_function import log_gamma_ratio
@@ -66,7 +66,7 @@ class StudentT(Distribution):
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n,)."""
         return np.asarray(
-            self.location_ + self.scale_ * generator(random_state).standard_t(self.df_, size=whole_number(n, "n", 0))
+            self.location_ + self.scale_ * generator(random_state).standard_t(self.df_, size=draw_count(n))
         )
 
     def mean(self) -> float:
@@ -132,7 +132,7 @@ class MultivariateStudentT(Distribution):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` draws (n, d)."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         rng = generator(random_state)
         z = rng.standard_normal((n, len(self.location_))) @ root(self.shape_).T
         return np.asarray(self.location_ + z / np.sqrt(rng.chisquare(self.df_, size=(n, 1)) / self.df_))

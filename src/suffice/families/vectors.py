@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import listed_names
 from suffice.domain import Variable
 from suffice.errors import MergeError, MissingColumnError, OptionError, listing
 from suffice.families.base import as_numbers
@@ -99,6 +100,14 @@ class VectorMember(FamilyMember):
     def required(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
         """The columns that are declared, or all."""
         return {name: Variable(name, "real") for name in self.known.get("columns", columns)}
+
+
+def column_names(columns: Any) -> tuple[Hashable, ...] | None:
+    """The columns of a distribution, at least one; None for those of the data."""
+    names = None if columns is None else listed_names(columns, "columns", otherwise=", or None")
+    if names == ():
+        raise OptionError("columns is empty; expected at least one name, or None for all columns of the data.")
+    return names
 
 
 class VectorFamily(ExponentialFamily):

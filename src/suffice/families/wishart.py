@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, tails
@@ -89,7 +89,7 @@ class Wishart(Distribution, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """`n` precisions (n, d, d), by Bartlett's decomposition."""
-        n = whole_number(n, "n", 0)
+        n = draw_count(n)
         d = len(self.inverse_scale_)
         half = whiten(root(self.inverse_scale_), np.eye(d)).T @ bartlett(generator(random_state), self.dof_, d, n)
         return np.asarray(half @ half.swapaxes(-1, -2))
@@ -112,6 +112,7 @@ class Wishart(Distribution, ConjugatePrior):
         precision = as_numbers(point.get("precision") if isinstance(point, Mapping) else point, "precision")
         if precision.shape != self.inverse_scale_.shape:
             raise OptionError(f"The precision has shape {precision.shape}; expected {self.inverse_scale_.shape}.")
+        as_positive_definite(precision, "precision")
         slope = 0.5 * ((self.dof_ - len(precision) - 1) * inverse(precision) - self.inverse_scale_)
         return np.asarray(slope.ravel())
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 from suffice.attributes import Read, reads
 from suffice.calls import missing_attribute
 from suffice.checks import number
-from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, listing, warn
+from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, SufficeError, listing, warn
 from suffice.fitting import outlets, sklearn_face
 from suffice.options import Parameterized
 from suffice.records import copy_with
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     from suffice.fitting.summaries import SummaryData, SummaryTask
     from suffice.statistics import Summary
     from suffice.storage.files import FilePath
+
+#: Results that a fit has under some condition, all quick to read: `dir` lists them where they are.
+CONDITIONAL = frozenset(
+    (
+        "absorbing_states_ background_ classes_ couplings_ covars_ emission_probabilities_ fields_ "
+        "interpolation_weight_ iterates_ log_evidence_ means_ n_expectations_ posterior_ predict_proba "
+        "predictive_ prior_ residual_covariance_ scores_ size_ thresholds_ updates_"
+    ).split()
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,6 +110,17 @@ def unused_target(model: object, y: object, lengths: str = "") -> None:
         warn(f"y is not used: a {type(model).__name__} has no target. {named}")
 
 
+def _absent(model: Estimator) -> set[str]:
+    """Which results that a fit has under some condition a model refuses."""
+    absent = set()
+    for name in CONDITIONAL & set(dir(type(model))):
+        try:
+            getattr(model, name)
+        except (SufficeError, AttributeError):
+            absent.add(name)
+    return absent
+
+
 def _fields(report: Report) -> dict[str, Any]:
     """The fields of a report, without the figures that follow from them: what files hold."""
     from dataclasses import asdict
@@ -129,6 +149,9 @@ class Estimator(Parameterized):
 
     #: The last fit; None before the first.
     _fit: Fit[Any] | None = None
+    n_features_in_: Read[int]  # `sklearn_face` gives these to every estimator.
+    feature_names_in_: Read[NDArray[Any]]
+    set_fit_request: Callable[..., Self]
 
     # -- the last fit ------------------------------------------------------------------------------------------------
 
@@ -185,9 +208,7 @@ class Estimator(Parameterized):
     bic_: Read[float | None] = reads(
         "report_.bic", "Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."
     )
-    converged_: Read[bool] = reads(
-        "report_.converged", "Whether the fit reached its tolerance, and the certificate agrees."
-    )
+    converged_: Read[bool] = reads("report_.converged", "Whether it reached its tolerance, and the certificate agrees.")
     n_iter_: Read[int] = reads("report_.iterations", "Number of iterations; 0 for a closed form.")
     stop_reason_: Read[str] = reads("report_.stop_reason", "Why the fit stopped.")
 
@@ -238,7 +259,7 @@ class Estimator(Parameterized):
         """What can be read: options, methods and, once there is a fit, its results, which end in ``_``."""
         fitted = self._fit is not None
         names = [n for n in super().__dir__() if fitted or n.startswith("_") or not n.endswith("_")]
-        return sorted({*names, *self._options} - sklearn_face.unseen(self))
+        return sorted({*names, *self._options} - sklearn_face.unseen(self) - (_absent(self) if fitted else set()))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the model, its graph and its receipt."""
@@ -352,7 +373,7 @@ class SummaryEstimator(Estimator):
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:
         unused_target(self, y)
-        number(keep, "keep", 0.0)
+        keep = number(keep, "keep", 0.0)
         later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
         together = later if earlier is None else self._task().joined(earlier, later, keep)

@@ -120,7 +120,9 @@ def n_features_in(model: Any) -> int:
     """How many columns X had in `fit`, where it was an array or a table in memory."""
     width = _width(model)
     if width is None:
-        raise NotFittedError(f"This {type(model).__name__} has seen no array or table in memory. Call fit first.")
+        raise NotFittedError(
+            f"This {type(model).__name__} was fitted to no array or frame in memory. Call fit with one."
+        )
     return width
 
 

@@ -22,7 +22,7 @@ def parents_of(edges: Iterable[tuple[Node, Node]], nodes: Iterable[Node] = ()) -
     """
     listed: dict[Node, list[Node]] = {node: [] for node in nodes}
     for edge in edges:
-        if isinstance(edge, str) or len(edge) != 2:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
             raise OptionError(
                 f"An edge is a pair (parent, child); found {shortened(edge)}. Give pairs, as in [('a', 'b'), ('b', "
                 f"'c')]."

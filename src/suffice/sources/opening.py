@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.checks import listed_names
 from suffice.errors import DataError, OptionError
 from suffice.registry import Registry
 from suffice.sources import base
@@ -68,9 +69,7 @@ def open_source(data: object, *, columns: object = None, sample_weight: object =
 
 
 def _names(columns: object) -> tuple[Hashable, ...] | None:
-    if columns is None or isinstance(columns, tuple):
-        return columns
-    return (columns,) if isinstance(columns, str) or not isinstance(columns, Iterable) else tuple(columns)
+    return None if columns is None else listed_names(columns, "columns")
 
 
 def _open(data: object, names: tuple[Hashable, ...] | None) -> Source:

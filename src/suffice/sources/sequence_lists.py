@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Ints
+from suffice.checks import listed_names
 from suffice.domain import Variable, is_missing
 from suffice.errors import DataError, shortened
 from suffice.sources.grouping import concatenated, values_of
@@ -200,7 +201,10 @@ def step_offsets(lengths: ArrayLike | None, steps: int) -> Ints:
         if steps == 0:
             raise DataError("There are no sequences: the data have no steps. Give at least one.")
         return np.array([0, steps], dtype=np.int64)
-    given = np.asarray(lengths)
+    try:
+        given = np.asarray(lengths)
+    except ValueError:  # Lists of different lengths.
+        given = np.zeros(0)
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise DataError(f"lengths is {shortened(lengths)}; expected one whole number for each sequence.")
     if len(given) == 0 or (given < 1).any():
@@ -216,7 +220,7 @@ def checked_names(columns: object, values: NDArray[Any]) -> list[Hashable] | Non
     """Names of the observations of a step, one for each; None where none are given."""
     if columns is None:
         return None
-    names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+    names = list(listed_names(columns, "columns"))
     width = 1 if values.ndim == 1 else values.shape[1]
     if len(names) != width:
         raise DataError(f"columns= has {len(names)} names for {width} observations a step; name each of them.")

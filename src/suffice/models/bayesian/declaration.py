@@ -6,7 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from suffice.array_types import Floats
-from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
+from suffice.checks import listed_names
+from suffice.choices import ConditionalSolver, Estimate, MissingValues, Objective, Registered, Squarem, UnseenRow
 from suffice.domain import Domain, declare
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated, drawn
@@ -16,7 +17,7 @@ from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import IDLE, check_mappings, check_options, check_start
-from suffice.models.bayesian.structure import Parents, check_node, open_structure, read_structure
+from suffice.models.bayesian.structure import Parents, check_node, checked_parents, open_structure, read_structure
 from suffice.models.bayesian.target import (
     check_target,
     classes_of,
@@ -113,8 +114,8 @@ class BayesianNetwork(SummaryEstimator):
         nodes: Mapping[Any, Any] | None = None,
         tied: Any = None,
         target: Any = None,
-        objective: str = "joint",
-        solver: str = "auto",
+        objective: Objective = "joint",
+        solver: ConditionalSolver | Registered = "auto",
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
         estimate: Estimate | None = None,
@@ -151,7 +152,7 @@ class BayesianNetwork(SummaryEstimator):
     @classmethod
     def from_tables(cls, domain: Domain, parents: Mapping[Any, Sequence[Any]], tables: Mapping[Any, Any]) -> Self:
         """A network whose tables are given, with axes (parents, node)."""
-        net = cls(dict(parents), states={v.name: list(v.states) for v in domain.variables})
+        net = cls(checked_parents(domain, parents, tables), states={v.name: list(v.states) for v in domain.variables})
         return net._with_nodes({n: TableNode.given(domain.select([*net.parents(n), n]), tables[n]) for n in net.nodes})
 
     def _with_nodes(self, nodes: Mapping[Hashable, Any]) -> Self:
@@ -307,7 +308,7 @@ class BayesianNetwork(SummaryEstimator):
 
     def joint_marginal(self, variables: Sequence[Hashable]) -> Any:
         """P(variables), axes in the order asked."""
-        return self.query(list(variables))
+        return self.query(list(listed_names(variables, "variables")))
 
     marginals = delegated(NetworkFitted.marginals)
     map_query = delegated(NetworkFitted.map_query)

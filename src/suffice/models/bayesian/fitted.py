@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import whole_number
+from suffice.checks import draw_count, text
 from suffice.choices import QueryEngine, Registered, choices
 from suffice.domain import Domain, Variable
 from suffice.engines.memory import in_words
@@ -124,7 +124,7 @@ class NetworkFitted:
             A `Table` of discrete nodes, axes in the order asked. Of real nodes a normal distribution (where all nodes
             are linear-Gaussian) or a mixture of normal ones; of both a table with a mixture in each cell.
         """
-        if engine not in ENGINES:
+        if text(engine, "engine") not in ENGINES:
             from suffice.engines.registry import named
 
             planner = named(engine, ENGINES)
@@ -252,7 +252,7 @@ class NetworkFitted:
         # The digits of a report do not depend on earlier work of the process.
         return float(rows.weights @ self.inference.log_likelihood(rows.columns, len(rows.weights), calls=1))
 
-    def score_samples(self, rows: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+    def score_samples(self, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
         """Log-probability of each row (n,); missing values and absent columns are summed out.
 
         `score` is its weighted mean. Equal rows are worked on once. Columns of the names of hidden nodes are not read,
@@ -262,7 +262,7 @@ class NetworkFitted:
         from suffice.models.row_answers import RowProbability
 
         seen = Domain(variable for variable in self.domain.variables if variable.name not in self.hidden)
-        scores: Floats = _answered(RowProbability(self, threads), rows, seen, columns)
+        scores: Floats = _answered(RowProbability(self, threads), data, seen, columns)
         return scores
 
     def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
@@ -288,6 +288,7 @@ class NetworkFitted:
     def _predicted(self, rows: Any, target: Hashable, columns: Any, threads: int | None, *, labels: bool) -> Any:
         from suffice.models.row_answers import RowPrediction
 
+        self.inference.domain.names_of(target)
         others = Domain(variable for variable in self.inference.domain.variables if variable.name != target)
         return _answered(RowPrediction(self, threads, target, labels), rows, others, columns, self.inference.domain)
 
@@ -322,14 +323,14 @@ class NetworkFitted:
         `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
         by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.
         """
-        whole_number(n, "n", 0)
+        draw_count(n)
         from suffice.families.base import generator
         from suffice.graphs.directed import topological_order
         from suffice.models.bayesian.missing import missing_rates, with_missing
 
         rng = generator(random_state)
         rates = None if missing is None else missing_rates(missing, self.domain)
-        if given:
+        if given is not None and len(read_evidence(self.domain, given).names):
             with _offering_samples():
                 columns = self.inference.sample_given(given, n, rng)
         else:

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import OptionError, unknown_variable
+from suffice.checks import is_name
+from suffice.domain import Domain
+from suffice.errors import OptionError, listing, shortened, unknown_variable
 from suffice.fitting import outlets
 from suffice.graphs.directed import check_acyclic, parents_of
 from suffice.graphs.nodes import refuse_table
@@ -57,9 +59,21 @@ def open_structure(structure: Any, target: Hashable = None) -> Any:
 
 def check_node(node: Hashable, nodes: Collection[Hashable]) -> Hashable:
     """The node, if the structure has it."""
+    if not is_name(node):
+        raise OptionError(f"Found {shortened(node)} in place of a node; the nodes are: {listing(tuple(nodes))}.")
     if node not in nodes:
         raise unknown_variable(node, tuple(nodes))
     return node
+
+
+def checked_parents(domain: Any, parents: Any, tables: Any) -> dict[Any, Any]:
+    """The parents by node of a network whose tables are given; what is no domain, or no dict by node, is refused."""
+    if not (isinstance(domain, Domain) and isinstance(parents, Mapping) and isinstance(tables, Mapping)):
+        kinds = ", ".join(type(part).__name__ for part in (domain, parents, tables))
+        raise OptionError(
+            f"from_tables takes a Domain, a dict of parents by node and a dict of tables by node; found {kinds}."
+        )
+    return dict(parents)
 
 
 def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from suffice.checks import choice
+from suffice.checks import choice, is_name
+from suffice.choices import Objective, choices
 from suffice.domain import Variable
-from suffice.errors import DataError, MissingColumnError, NotFittedError, OptionError, listing
+from suffice.errors import DataError, MissingColumnError, NotFittedError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.matrices import RowMatrix, matrix_of
 from suffice.fitting.sklearn_face import checked_rows, one_target, remember, weights_of
@@ -28,10 +29,13 @@ R = TypeVar("R")
 def check_target(options: Mapping[str, Any], parents: Parents) -> None:
     """Refuse a target that is none, and options that have no effect without one."""
     target, objective = options["target"], options["objective"]
-    choice(objective, "objective", ("joint", "conditional"))
+    choice(objective, "objective", choices(Objective))
     if target is None and objective == "conditional":
         raise OptionError("objective='conditional' is about P(target | rest); name the node with target=.")
-    if options["solver"] != "auto" and objective != "conditional":
+    chosen = options["solver"]
+    if not isinstance(chosen, str):
+        raise OptionError(f"solver is {shortened(chosen)}; expected 'auto' or the name of a solver.")
+    if chosen != "auto" and objective != "conditional":
         raise OptionError(
             f"solver={options['solver']!r} has no effect with objective='joint', which has a closed form or is learned "
             "by EM. Leave it out, or say objective='conditional'."
@@ -42,8 +46,8 @@ def check_target(options: Mapping[str, Any], parents: Parents) -> None:
         check_solver(options["solver"], ("auto",))
     if target is None:
         return
-    if target not in parents:
-        raise OptionError(f"target is {target!r}, which is no node; the nodes are {listing(parents)}.")
+    if not is_name(target) or target not in parents:
+        raise OptionError(f"target is {shortened(target)}, which is no node; the nodes are {listing(parents)}.")
     if options["hidden"] and target in options["hidden"]:
         raise OptionError(f"target is {target!r}, which is hidden: there is nothing to learn it from.")
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Ints
+from suffice.checks import is_list
 from suffice.engines.label_scores import Matrix
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.models.chain_crf.names import interned
@@ -143,7 +144,7 @@ def listed_sequences(X: Iterable[Any]) -> list[Any]:
             f"X is a table ({type(X).__name__}), which fit, predict, predict_marginals and score read by group=; a "
             "list of sequences is expected here, each a list of steps or an array."
         )
-    if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
+    if isinstance(X, Mapping) or not is_list(X):
         raise DataError(
             f"X is of type {type(X).__name__}; expected a list of sequences, each a list of steps or an array."
         )
@@ -156,7 +157,7 @@ def listed_sequences(X: Iterable[Any]) -> list[Any]:
     if not sequences:
         raise DataError("X holds no sequence; expected at least one.")
     for s, sequence in enumerate(sequences):
-        if hasattr(sequence, "shape"):
+        if hasattr(sequence, "shape") and sequence.shape != ():
             continue
         if isinstance(sequence, str | bytes | Mapping) or not hasattr(sequence, "__len__"):
             raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
+from suffice.checks import is_list, is_name
 from suffice.engines.label_scores import Matrix, Packing, label_pairs
-from suffice.errors import DataError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.models.chain_crf.features import FeatureSpace
 from suffice.models.chain_crf.layout import ChainLayout
 from suffice.models.conditional_field.labels import counted, label_codes, label_key
@@ -166,8 +167,10 @@ def _conditioned(wanted: Any, space: FeatureSpace, columns: Mask) -> Ints:
         return np.zeros(0, np.int64)
     if wanted is True:
         return np.flatnonzero(columns)
-    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
-        raise OptionError(f"conditioned_transitions is {wanted!r}; expected True, False or a list of features.")
+    if not (is_list(wanted) and all(map(is_name, wanted))):
+        raise OptionError(
+            f"conditioned_transitions is {shortened(wanted)}; expected True, False or a list of features."
+        )
     places = {label: column for column, label in enumerate(space.labels)}
     missing = [name for name in wanted if name not in places]
     if missing:
@@ -193,8 +196,10 @@ def constraints_of(constraints: Any, labels: tuple[Any, ...]) -> tuple[Mask, Mas
         return allowed, ends
     if isinstance(constraints, str):
         return _chunk_rules(constraints, labels)
-    if not isinstance(constraints, Iterable):
-        raise OptionError(f"constraints is {constraints!r}; expected 'bio', 'bioes' or a list of pairs (from, to).")
+    if not is_list(constraints):
+        raise OptionError(
+            f"constraints is {shortened(constraints)}; expected 'bio', 'bioes' or a list of pairs (from, to)."
+        )
     places = label_codes(labels)
     for pair in constraints:
         if not isinstance(pair, tuple | list) or len(pair) != 2:

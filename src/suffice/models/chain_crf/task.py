@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
-from suffice.checks import number, whole_number
+from suffice.checks import number, truth, whole_number
 from suffice.engines.workers import worker_count
 from suffice.errors import DataError, OptionError
 from suffice.families.base import generator
@@ -233,6 +233,9 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that make no sense."""
     check_solver(options)
     number(options["min_frequency"], "min_frequency", 0)
+    for name in ("all_possible_states", "all_possible_transitions"):
+        if options[name] is not None:
+            truth(options[name], name)
     if options["hashing"] is not None:
         whole_number(options["hashing"], "hashing, the number of columns,")
     whole_number(options["patience"], "patience")

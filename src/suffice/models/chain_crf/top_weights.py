@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.checks import whole_number
+from suffice.checks import draw_count, truth
 from suffice.models.conditional_field.labels import code_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def top_features(
     fitted: ChainCRFFitted, n: int = 20, *, label: Hashable = None, lowest: bool = False
 ) -> list[StateWeight]:
     """The n largest (or lowest) state weights, of one label or of all."""
-    n = whole_number(n, "n", 0)
+    n, lowest = draw_count(n), truth(lowest, "lowest")
     structure, weights = fitted.structure, fitted.structure.states(fitted.weights)
     places = np.arange(len(weights))
     if label is not None:
@@ -48,7 +48,7 @@ def top_features(
 
 def top_transitions(fitted: ChainCRFFitted, n: int = 20, *, lowest: bool = False) -> list[TransitionWeight]:
     """The n largest (or lowest) transition weights."""
-    n = whole_number(n, "n", 0)
+    n, lowest = draw_count(n), truth(lowest, "lowest")
     structure = fitted.structure
     matrix = structure.transitions(fitted.weights)
     cells = np.argwhere(structure.free)

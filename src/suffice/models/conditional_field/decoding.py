@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from suffice.array_types import Floats, Ints
-from suffice.checks import whole_number
+from suffice.checks import draw_count
 from suffice.models.conditional_field.evaluation import Evaluation, evaluate
 from suffice.models.conditional_field.labels import SEQUENCES, Words, listed_labels, read_labels
 from suffice.models.conditional_field.marginals import Marginals
@@ -79,9 +79,7 @@ class FieldDecoder(ABC, Generic[E]):
     def sample_labels(self, X: Iterable[Any], n: int, rng: np.random.Generator) -> list[list[list[Any]]]:
         """For each example n draws of its labels."""
         examples = self.read(X)
-        draws = [
-            self.named(codes, examples.offsets) for codes in self.drawn_codes(examples, whole_number(n, "n", 0), rng)
-        ]
+        draws = [self.named(codes, examples.offsets) for codes in self.drawn_codes(examples, draw_count(n), rng)]
         return [[draw[number] for draw in draws] for number in range(len(examples))]
 
     def score_samples(self, X: Iterable[Any], y: Iterable[Any] | None) -> Floats:

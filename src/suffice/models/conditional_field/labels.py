@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats, Ints
-from suffice.checks import weights_of
-from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
+from suffice.checks import is_list, weights_of
+from suffice.errors import DataError, MissingValueError, UnknownStateError, listing, shortened
 
 #: What messages call the things that have labels, and the places of their labels.
 Words = tuple[str, str]
@@ -50,6 +50,8 @@ def read_labels(
 
 def check_labels(given: Any) -> tuple[Any, ...]:
     """Declared labels, each once."""
+    if not is_list(given):
+        raise DataError(f"labels is {shortened(given)}; expected a list of labels, or None for those of the examples.")
     labels = tuple(_plain(given))
     if len(label_codes(labels)) < len(labels) or not labels:
         raise DataError(f"The labels {listing(labels)} are empty or name one twice; expected each label once.")
@@ -61,15 +63,15 @@ def listed_labels(y: Iterable[Any] | None, offsets: Ints, *, words: Words = SEQU
     one, step = words
     if y is None:
         raise DataError(f"y is missing: the model is one of labels given X. Give the labels of each {one} as y.")
-    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+    if not is_list(y):
         raise DataError(f"y is a {type(y).__name__}; expected a list of sequences of labels.")
     sequences = list(y)
     if len(sequences) != len(offsets) - 1:
         raise DataError(f"X has {counted(len(offsets) - 1, one)} and y has {len(sequences)}; they must be as many.")
     lists = []
     for s, sequence in enumerate(sequences):
-        if isinstance(sequence, str | bytes) or not isinstance(sequence, Iterable):
-            raise DataError(f"{one.capitalize()} {s} of y is {sequence!r}; expected a list of labels.")
+        if not is_list(sequence):
+            raise DataError(f"{one.capitalize()} {s} of y is {shortened(sequence)}; expected a list of labels.")
         labels = _plain(sequence)
         steps = int(offsets[s + 1] - offsets[s])
         if len(labels) != steps:

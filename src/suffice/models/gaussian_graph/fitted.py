@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
-from suffice.checks import read_only, whole_number
+from suffice.checks import draw_count, read_only
 from suffice.domain import Domain, Variable
 from suffice.engines.gaussian import GaussianJoint
 from suffice.errors import FileFormatError, SizeError, unknown_variable
@@ -137,7 +137,7 @@ class GaussianGraphFitted:
     def query(self, variables: object, given: Mapping[Any, Any] | None = None) -> JointGaussian:
         """The distribution of some nodes given values of others, in the order asked."""
         names = self.domain.names_of(variables)
-        if not given:
+        if given is None or (isinstance(given, Mapping) and not given):
             return self.joint.marginal(names)
         values = read_evidence(self.domain, given).values
         return JointGaussian(with_points(self.joint.condition(values).distribution, names, values))
@@ -150,7 +150,7 @@ class GaussianGraphFitted:
         self, n: int = 1, given: Mapping[Any, Any] | None = None, *, random_state: object = None
     ) -> dict[Hashable, Floats]:
         """`n` rows, as columns by node; with values of some nodes given, from the distribution of the others."""
-        return self.query(list(self.nodes), given).sample(whole_number(n, "n", 0), random_state=random_state)
+        return self.query(list(self.nodes), given).sample(draw_count(n), random_state=random_state)
 
     def log_likelihood(self, summary: Summary) -> float:
         """Sum of log densities over the rows of a summary."""
@@ -173,6 +173,7 @@ class GaussianGraphFitted:
 
         Of a Dask or Spark frame a frame with the column "prediction"; not computed yet.
         """
+        self.domain.names_of(target)
         others = Domain(variable for variable in self.domain.variables if variable.name != target)
         if len(others) == len(self.nodes):
             raise unknown_variable(target, self.nodes)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import listed_names
 from suffice.errors import OptionError, listing
 from suffice.graphs.chordality import chordless_cycle, maximum_cardinality_search
 from suffice.graphs.clique_tree import CliqueTree, clique_tree
@@ -116,7 +117,7 @@ def read_structure(structure: object, nodes: Iterable[Hashable] | None) -> Graph
     """
     if isinstance(nodes, str):
         raise OptionError(f"nodes is {nodes!r}; expected a list of names.")
-    given = None if nodes is None else tuple(nodes)
+    given = None if nodes is None else listed_names(nodes, "nodes", otherwise=", or None")
     if given is not None and len(set(given)) != len(given):
         raise OptionError(f"nodes is {listing(given)}; expected each name once.")
     if isinstance(structure, GraphStructure):

@@ -28,7 +28,7 @@ from suffice.choices import (
     choices,
 )
 from suffice.engines.workers import with_one_blas_thread
-from suffice.errors import NotFittedError, OptionError
+from suffice.errors import NotFittedError, OptionError, shortened
 from suffice.families.base import Distribution, generator, take_states
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
@@ -370,8 +370,8 @@ class GLM(ResponseEstimator):
 
     def likelihood_ratio_test(self, other: Any) -> LikelihoodRatio:
         """Test this fit against a larger one of the same rows in which it is nested (or the other way round)."""
-        if not hasattr(other, "n_params_"):
-            raise OptionError(f"other is {other!r}; expected a fitted GLM of the same rows.")
+        if isinstance(other, type) or not hasattr(other, "n_params_"):
+            raise OptionError(f"other is {shortened(other)}; expected a fitted GLM of the same rows.")
         small, large = (self, other) if self.n_params_ < other.n_params_ else (other, self)
         return likelihood_ratio(small, large)
 

@@ -9,7 +9,7 @@ from typing import Any
 from suffice.checks import byte_count, choice, is_number, truth
 from suffice.choices import Collinear, Covariance, Dispersion, UnknownLevel, choices
 from suffice.domain import Variable
-from suffice.errors import FileFormatError, OptionError
+from suffice.errors import FileFormatError, OptionError, shortened
 from suffice.fitting.control import LIMITS
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, ResponseFamily
@@ -117,8 +117,9 @@ def check_options(options: Mapping[str, Any]) -> None:
         if known.states is not None:
             raise OptionError(f"The states are given twice, in {options['family']!r} and in states=; give one of them.")
         Variable.discrete("y", states)
-    if dispersion not in choices(Dispersion) and not (is_number(dispersion) and dispersion > 0):
-        raise OptionError(f"dispersion is {dispersion!r}; expected 'pearson', 'ml' or a positive number.")
+    known_way = isinstance(dispersion, str | None) and dispersion in choices(Dispersion)
+    if not known_way and not (is_number(dispersion) and dispersion > 0):
+        raise OptionError(f"dispersion is {shortened(dispersion)}; expected 'pearson', 'ml' or a positive number.")
     check_effects(options, known.family, known.dispersion)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import is_list, listed_names
 from suffice.domain import Variable, state_key
-from suffice.errors import DataError, MissingColumnError, OptionError, listing, meant
+from suffice.errors import DataError, MissingColumnError, OptionError, listing, meant, shortened
 from suffice.models.glm.design import Codes, Design, DesignRows, Factor, pooled_codes
 from suffice.models.glm.response import check_finite, factor_codes, numbers
 from suffice.sources import open_source
@@ -54,10 +55,11 @@ class Coding:
         if categorical is None:
             return cls(constant)
         if isinstance(categorical, Mapping):
+            for name, states in categorical.items():
+                if states is not None and not is_list(states):
+                    raise OptionError(f"categorical gives {name!r} the levels {shortened(states)}; expected a list.")
             return cls(constant, {name: None if s is None else tuple(s) for name, s in categorical.items()})
-        if isinstance(categorical, str):
-            categorical = [categorical]
-        return cls(constant, dict.fromkeys(categorical))
+        return cls(constant, dict.fromkeys(listed_names(categorical, "categorical")))
 
     def declared(self, name: Hashable) -> Variable | None:
         """The factor as declared; None where the column says what it is."""
@@ -229,7 +231,7 @@ def _turned(table: DesignRows, sparse: bool) -> DesignRows:
 def explanatory(source: Source, taken: Sequence[Any], columns: Any) -> tuple[Hashable, ...]:
     """The explanatory columns: those named, or all that have no other role."""
     if columns is not None:
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        names = listed_names(columns, "columns")
         source.check_columns(names)
         return names
     used = {one for name in taken if name is not None for one in (name if isinstance(name, tuple) else (name,))}

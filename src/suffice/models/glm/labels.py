@@ -10,6 +10,7 @@ import numpy as np
 from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import EstimateError
+from suffice.families.base import as_numbers
 from suffice.fitting.control import Control
 from suffice.models.glm.certificate import nothing_left
 from suffice.models.glm.covariances import label_sandwich
@@ -71,7 +72,7 @@ class SoftmaxRegression(IteratedRegression):
         """Zero, or the coefficients asked for, (k, m) as in `parameters_`."""
         if self.begin is None:
             return np.zeros(problem.size)
-        given, shape = np.asarray(self.begin, dtype=np.float64), (self.data.design.size, self.outputs)
+        given, shape = as_numbers(self.begin, "start"), (self.data.design.size, self.outputs)
         if given.shape != shape:
             raise EstimateError(
                 f"start has shape {given.shape}; expected {shape}: a row for each coefficient, intercept first, and a "

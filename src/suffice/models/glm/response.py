@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.domain import Variable, as_python, sort_states, state_key
-from suffice.errors import DataError, EstimateError, MissingValueError, listing
+from suffice.errors import DataError, EstimateError, MissingValueError, listing, shortened
 from suffice.families import counting
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.columns import Column, code_dtype
@@ -76,7 +76,10 @@ def as_column(y: Any, name: Hashable = "y") -> Column:
     """A single column from anything that has one value a row; a table (n, 1) counts."""
     if isinstance(y, Column):
         return y
-    values = np.asarray(y) if isinstance(y, list | tuple) or (hasattr(y, "__array__") and np.ndim(y) == 2) else y
+    try:
+        values = np.asarray(y) if isinstance(y, list | tuple) or (hasattr(y, "__array__") and np.ndim(y) == 2) else y
+    except ValueError:  # Lists of different lengths.
+        raise DataError(f"{name} is {shortened(y)}; expected one value a row.") from None
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     return any_column(name, values)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import NotFittedError, OptionError, listing, require
+from suffice.checks import is_number
+from suffice.errors import NotFittedError, OptionError, listing, require, shortened
 from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_distribution import RegressionDistribution
@@ -186,8 +187,8 @@ class LikelihoodRatio:
 
 def quantile(level: float, df: float | None = None) -> float:
     """How many standard errors an interval of a level reaches: normal, or Student-t with df."""
-    if not 0.0 < level < 1.0:
-        raise OptionError(f"level is {level!r}; expected a number between 0 and 1.")
+    if not (is_number(level) and 0.0 < level < 1.0):
+        raise OptionError(f"level is {shortened(level)}; expected a number between 0 and 1.")
     from scipy.special import ndtri, stdtrit
 
     share = 0.5 + 0.5 * level

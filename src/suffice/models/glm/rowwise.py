@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.checks import choice
-from suffice.choices import Predicted, choices
+from suffice.checks import choice, listed_names
+from suffice.choices import Predicted, Residual, choices
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, OptionError
+from suffice.errors import DataError, OptionError, shortened
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
@@ -101,6 +101,9 @@ def scored(fitted: GLMFitted, given: Inputs, unknown: str) -> Scored:
     if isinstance(y, str | tuple) or any(isinstance(given[side], str) for side in ("sample_weight", "trials")):
         source = open_rows(X)
         if isinstance(y, tuple) and y not in source.columns:
+            if not y:
+                raise DataError("y names no column; expected the name of the response, or one for each.")
+            source.check_columns(listed_names(y, "y"))
             y = np.column_stack([numbers(source.column(name)) for name in y])  # type: ignore[attr-defined]
         elif isinstance(y, str):
             source.check_columns([y])
@@ -309,12 +312,17 @@ def mean_score(fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: str)
 
 def _states(fitted: GLMFitted, y: Any) -> tuple[Any, ...] | None:
     """The labels fitted; numbers 0 and 1, or -1 and 1, of a binomial response are read as such."""
-    plain = fitted.classes in ((0, 1), (-1, 1), (False, True)) or np.ndim(y) == 2
+    try:
+        pairs = np.ndim(y) == 2
+    except ValueError:  # Lists of different lengths.
+        raise DataError(f"y is {shortened(y)}; expected one value a row.") from None
+    plain = fitted.classes in ((0, 1), (-1, 1), (False, True)) or pairs
     return None if plain and fitted.family_object.response == "shares" else fitted.classes
 
 
 def residuals(fitted: GLMFitted, rows: Scored, kind: str) -> Floats:
     """Residuals of one of four kinds (n,)."""
+    choice(kind, "kind", choices(Residual))
     if not isinstance(fitted.family_object, Family):
         raise OptionError(f"Residuals of the {fitted.family} family are not offered.")
     distribution = fitted.row_distribution()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.array_types import Floats
+from suffice.checks import choice
 from suffice.errors import FileFormatError, OptionError, SizeError
 from suffice.models.conditional_field.fitted import FieldFitted, read_weights
 from suffice.models.graph_crf.decoding import GraphDecoder
@@ -32,11 +33,9 @@ class GraphCRFFitted(FieldFitted[CliqueStructure]):
 
     def template_weights(self, name: str) -> Floats:
         """The weights of a template as they act, (label, ..., label, feature)."""
-        for number, template in enumerate(self.structure.templates):
-            if template.name == name:
-                return template.whole(self.structure.block(self.weights, number))
         names = [template.name for template in self.structure.templates]
-        raise OptionError(f"There is no template {name!r}; expected one of {names}.")
+        number = names.index(choice(name, "name", names))
+        return self.structure.templates[number].whole(self.structure.block(self.weights, number))
 
     def decoder(self, engine: Engine | None = None, random_state: int | None = 0) -> GraphDecoder:
         """The weights, asked about graphs by an engine, the usual one unless given."""

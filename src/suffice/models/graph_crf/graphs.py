@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
+from suffice.checks import is_list
 from suffice.errors import DataError, MissingValueError, listing
 from suffice.models.conditional_field.labels import LARGEST, counted, too_large
 from suffice.models.graph_crf.example import GraphExample, members_and_features
@@ -117,7 +118,7 @@ def listed_examples(X: Iterable[Any]) -> list[GraphExample]:
     """The examples of a list; tuples (nodes, edges, edge features) and mappings are taken too."""
     if isinstance(X, GraphExample):
         raise DataError("X is one GraphExample; expected a list of them, such as [example].")
-    if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
+    if isinstance(X, Mapping) or not is_list(X):
         raise DataError(f"X is a {type(X).__name__}; expected a list of GraphExample.")
     examples = []
     for number, one in enumerate(X):
@@ -275,7 +276,7 @@ def flat_labels(y: Iterable[Any] | None, graphs: Graphs) -> Any:
     """Labels with those of pictures, arrays of several axes, laid out row by row; a lone node may have a lone label."""
     if y is None:
         raise DataError("y is missing: the model is one of labels given X. Give the labels of each example as y.")
-    if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
+    if not is_list(y):
         raise DataError(f"y is a {type(y).__name__}; expected the labels of each example in a list.")
     given = list(y)
     if (np.diff(graphs.offsets) == 1).all() and not any(np.ndim(one) for one in given):

@@ -13,7 +13,7 @@ from suffice.array_types import Floats, Ints
 from suffice.checks import choice, whole_number
 from suffice.choices import Expectations, choices
 from suffice.engines.workers import worker_count
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, shortened
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Purpose
 from suffice.models.conditional_field.certificate import SlopeByChains
@@ -222,6 +222,8 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that make no sense."""
     check_solver(options)
+    if not isinstance(options["inference"], str):
+        raise OptionError(f"inference is {shortened(options['inference'])}; expected 'auto' or the name of a way.")
     if options["inference"] == "gibbs" and options["solver"] not in ("auto", *STOCHASTIC):
         raise OptionError(
             f"inference='gibbs' gives noisy gradients, and solver={options['solver']!r} needs exact ones. Use "

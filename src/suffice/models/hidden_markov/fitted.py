@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import read_only, whole_number
+from suffice.checks import draw_count, read_only, whole_number
 from suffice.errors import FileFormatError, MissingAttributeError, OptionError
 from suffice.families.base import as_floats, generator, take_states
 from suffice.models.hidden_markov.build import emission_of
@@ -135,6 +135,7 @@ class HiddenMarkovFitted:
     def sample(self, steps: int = 1, n: int | None = None, *, random_state: Any = None) -> tuple[Any, Any]:
         """Observations and states of a new sequence; with `n` lists of as many."""
         steps, count = whole_number(steps, "steps"), 1 if n is None else whole_number(n, "n")
+        draw_count(steps * count, "steps" if n is None else "steps times n")
         rng, parameters = generator(random_state), self.parameters
         codes = np.empty((count, steps), np.intp)
         rows = np.vstack([parameters.initial, parameters.transitions]).cumsum(axis=1)

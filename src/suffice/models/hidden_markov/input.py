@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
+from collections.abc import Callable, Hashable, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import is_list
 from suffice.domain import Variable
-from suffice.errors import DataError, OptionError, listing
+from suffice.errors import DataError, OptionError, SizeError, listing, shortened
 from suffice.sources.sequences import (
     SequenceForm,
     Sequences,
@@ -26,14 +27,22 @@ T = TypeVar("T")
 V = TypeVar("V", covariant=True)
 
 
+#: Hidden states beyond it would need gigabytes for one matrix of transitions.
+MOST_STATES = 2**15
+
+
 def state_names(states: object) -> tuple[Hashable, ...]:
     """The hidden states: 0, 1, ... for a number of them."""
     if isinstance(states, int | np.integer) and not isinstance(states, bool):
         if states < 1:
             raise OptionError(f"states is {states}; expected at least 1.")
+        if states > MOST_STATES:
+            raise SizeError(f"states is {states:,}; hidden Markov models take at most {MOST_STATES:,} states.")
         return tuple(range(int(states)))
-    if isinstance(states, str) or not isinstance(states, Iterable):
-        raise OptionError(f"states is {states!r}; expected a number of hidden states, or a list of their names.")
+    if not is_list(states):
+        raise OptionError(
+            f"states is {shortened(states)}; expected a number of hidden states, or a list of their names."
+        )
     names = Variable.discrete("state", tuple(states)).states
     if not names:
         raise OptionError("states is empty; expected at least one hidden state.")

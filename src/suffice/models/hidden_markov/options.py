@@ -35,7 +35,9 @@ def _has_shape(emission: Any, covariance: object) -> bool:
 
     What a name stands for is found when the emission is built.
     """
-    return isinstance(emission, str | MultivariateNormal) or (covariance == "tied" and isinstance(emission, Normal))
+    return isinstance(emission, str | MultivariateNormal) or (
+        isinstance(emission, Normal) and isinstance(covariance, str) and covariance == "tied"
+    )
 
 
 IDLE = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import choice
+from suffice.checks import choice, listed_names
 from suffice.choices import Topology, choices
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.errors import EstimateError, OptionError, listing, shortened
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
 from suffice.models.hidden_markov.priors import PARTS
@@ -123,7 +123,7 @@ def read_rows(given: Any, shape: tuple[int, ...], name: str) -> Floats | None:
     try:
         rows = np.array(doubles(values))
     except (TypeError, ValueError):
-        raise OptionError(f"{name} is {given!r}; expected probabilities of shape {shape}.") from None
+        raise OptionError(f"{name} is {shortened(given)}; expected probabilities of shape {shape}.") from None
     if rows.shape != shape:
         raise OptionError(f"{name} has shape {rows.shape}; expected {shape}, one entry for each state.")
     total = np.minimum(rows, 2.0).sum(axis=-1, keepdims=True)
@@ -154,23 +154,26 @@ def allowed_cells(
 
 def read_fixed(fixed: Any) -> frozenset[str]:
     """The names of the parts that are not learned."""
-    names = [fixed] if isinstance(fixed, str) else list(fixed or ())
+    names = () if fixed is None else listed_names(fixed, "fixed")
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         raise OptionError(f"fixed names {listing(unknown)}; expected some of {listing(PARTS)}.")
-    return frozenset(names)
+    return frozenset(map(str, names))
 
 
 def read_tied(tied: Any, states: Sequence[Hashable]) -> tuple[tuple[int, ...], ...]:
     """Groups of states that share one emission, as numbers."""
     if tied is None:
         return ()
-    if isinstance(tied, str) or not isinstance(tied, Iterable):
-        raise OptionError(f"tied is {tied!r}; expected groups of states such as [('a', 'b')].")
+    if not isinstance(tied, list | tuple):
+        raise OptionError(f"tied is {shortened(tied)}; expected groups of states such as [('a', 'b')].")
     groups: list[tuple[int, ...]] = []
     seen: set[int] = set()
     places = {state: code for code, state in enumerate(states)}
     for group in tied:
+        listed_names(group, "tied")
+        if not isinstance(group, list | tuple | set):
+            raise OptionError(f"tied has the group {shortened(group)}; expected a list of two states or more.")
         unknown = [state for state in group if state not in places]
         if unknown:
             raise OptionError(f"tied names {listing(unknown)}; the states are {listing(states)}.")

@@ -175,13 +175,21 @@ def fitted_counts(network: MarkovNetwork) -> Table:
     return network.to_joint() * network.report_.weight
 
 
-def summary(network: MarkovNetwork) -> str:
+class Text(str):
+    """A text of several lines that shows itself at a prompt."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def summary(network: MarkovNetwork) -> Text:
     """Goodness of fit and weights with their errors, as text; weights that ran to infinity are marked."""
     tests: list[str] = []
     if joint_of(network.statistics_, _comparison(network).observed) is not None:
         statistics = {"Likelihood ratio": deviance(network), "Pearson": chi2(network)}
         tests = tests_text(_test_df(network), df(network), statistics)
-    return "\n".join([str(network.report_), "", *tests, *weights_text(network.fitted_, network.standard_errors_)])
+    lines = [str(network.report_), "", *tests, *weights_text(network.fitted_, network.standard_errors_)]
+    return Text("\n".join(lines))
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------

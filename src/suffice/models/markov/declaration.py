@@ -285,7 +285,7 @@ class MarkovNetwork(SummaryEstimator):
         the weights, features f, negative ones less their least values, and their largest sum C it is
         ``l + sum_k (d_k observed_k - (exp(C d_k) - 1) expected_k / C)``. See `suffice.solvers.scaling`.
         """
-        return comparison.scaling_bound(self.fitted_, self.statistics_, weights)
+        return comparison.scaling_bound(self.fitted_, self.statistics_, self.fitted_.weights_like(weights))
 
     def estimate_score(
         self,
@@ -305,7 +305,7 @@ class MarkovNetwork(SummaryEstimator):
 
     # -- against the saturated model ---------------------------------------------------------------------------------
 
-    n_cells_ = property(comparison.n_cells)
+    n_cells_: Read[int] = computed(comparison.n_cells)
     df_ = computed(comparison.df)
     deviance_ = computed(comparison.deviance)
     chi2_ = computed(comparison.chi2)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import read_only
+from suffice.checks import draw_count, read_only, text
 from suffice.choices import ExactEngine, Registered
 from suffice.domain import Domain
 from suffice.engines import registry
@@ -137,10 +137,15 @@ class MarkovFitted:
 
     def log_partition_of(self, weights: ArrayLike) -> float:
         """Log Z at other finite weights, in the order of `weight_names_`; `log_partition_` is that of the fit."""
+        given = self.weights_like(weights)
+        return self.near.margins(given)[0] + inner(given, offsets(self.near.model))
+
+    def weights_like(self, weights: ArrayLike) -> Floats:
+        """Other finite weights, in the order of `weight_names_`."""
         given = as_numbers(weights, "The list of weights")
         if given.shape != self.finite.shape or not np.isfinite(given).all():
             raise OptionError(f"The weights have shape {given.shape}; expected {len(self.finite)} finite numbers.")
-        return self.near.margins(given)[0] + inner(given, offsets(self.near.model))
+        return given
 
     @property
     def information(self) -> Floats:
@@ -235,7 +240,7 @@ class MarkovFitted:
         (`extend.register_engine`), such as ``"enumeration"``, that is to answer instead.
         """
         names = tuple(self.domain.names_of(variables))
-        if engine == "exact":
+        if text(engine, "engine") == "exact":
             return self.inference.table(names, given, random_state)
         planner = registry.named(engine, ("exact",))
         if isinstance(self.family, SampledFamily):
@@ -300,8 +305,7 @@ class MarkovFitted:
 
         After an approximate fit of a network that is too large for exact inference: one Gibbs chain for each row.
         """
-        if n < 0:
-            raise OptionError(f"n is {n}; the number of rows must not be negative.")
+        draw_count(n)
         drawn = self.inference.condition(given).sample(n, random_state=random_state).astype(np.intp)
         variables = enumerate(self.domain.variables)
         return {variable.name: take_states(variable.states, drawn[:, column]) for column, variable in variables}

@@ -7,6 +7,7 @@ from typing import Any
 
 from suffice.checks import choice, whole_number
 from suffice.choices import Acceleration, MissingValues, OnInconsistent, choices
+from suffice.errors import OptionError, shortened
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.learning import OWN_SOLVERS
 from suffice.models.options_of_em import idle_without_em
@@ -36,6 +37,8 @@ IDLE = (
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse what makes no sense."""
+    if not (options["states"] is None or isinstance(options["states"], Mapping)):
+        raise OptionError(f"states is {shortened(options['states'])}; expected a dict {{variable: states}}, or None.")
     read_sampling(options["sampling"])
     read_batch(options["batch_size"])
     check_solver(options["solver"], ("auto", *OWN_SOLVERS, *APPROXIMATE))

@@ -99,8 +99,8 @@ class Specification:
     def of(cls, options: Mapping[str, Any]) -> Specification:
         """What options say, checked."""
         terms = read_terms(options["structure"])
-        nodes = tuple(dict.fromkeys([*term_variables(terms), *(options["states"] or ())]))
         check_options(options)
+        nodes = tuple(dict.fromkeys([*term_variables(terms), *(options["states"] or ())]))
         if not nodes:
             raise OptionError("The network has no variables. Give cliques, features or states=.")
         spec = cls(options, terms, nodes)

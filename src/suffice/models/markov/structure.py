@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.checks import whole_number
 from suffice.errors import OptionError, listing, shortened
 from suffice.graphs.nodes import refuse_table
 from suffice.graphs.notation import WrittenGraph, is_written, parse_graph
@@ -149,7 +150,7 @@ def graph_edges(given: Iterable[Any]) -> list[Names]:
 def graph_parts(structure: Any) -> tuple[list[Names], list[Hashable]]:
     """The edges and the nodes of a graph in any form, for models of pairs."""
     if isinstance(structure, list | tuple | set):
-        structure = graph_edges(structure)
+        graph_edges(structure)
     edges: list[Names] = []
     terms = read_terms(structure)
     for term in terms:
@@ -164,8 +165,7 @@ def graph_parts(structure: Any) -> tuple[list[Names], list[Hashable]]:
 
 def grid_edges(rows: int, columns: int) -> list[tuple[Hashable, Hashable]]:
     """The edges of a grid, whose nodes are the pairs (row, column)."""
-    if rows < 1 or columns < 1:
-        raise OptionError(f"A grid of {rows} by {columns} has no nodes; expected at least 1 row and 1 column.")
+    rows, columns = whole_number(rows, "rows"), whole_number(columns, "columns")
     edges: list[tuple[Hashable, Hashable]] = []
     for row in range(rows):
         for column in range(columns):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
 from suffice.attributes import Read
-from suffice.checks import byte_count, choice, is_real, whole_number
+from suffice.checks import byte_count, choice, is_list, is_name, is_real, whole_number
 from suffice.choices import Estimate, SmoothingName, UnseenRow, choices
-from suffice.errors import OptionError
+from suffice.errors import OptionError, shortened
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, unused_target
 from suffice.fitting.report import MatchedStatistics
@@ -121,10 +121,8 @@ class MarkovChain(SummaryEstimator):
             raise OptionError("estimate='map' and learn_prior= speak of a prior; give prior=.")
         if not isinstance(unknown, Hashable):
             raise OptionError(f"unknown is {unknown!r}; expected a state, such as '<unk>'.")
-        if states is not None and (
-            not isinstance(states, Iterable) or not all(isinstance(s, Hashable) for s in states)
-        ):
-            raise OptionError(f"states is {states!r}; expected a list of states.")
+        if states is not None and not (is_list(states) and all(map(is_name, states))):
+            raise OptionError(f"states is {shortened(states)}; expected a list of states.")
         splitter(tokens)
         check_marks(bounds)
         self._task().smoothing  # noqa: B018  A way of smoothing that is none is refused here.
@@ -135,6 +133,11 @@ class MarkovChain(SummaryEstimator):
     @classmethod
     def from_distribution(cls, distribution: NextState, words: Vocabulary, **options: Any) -> Self:
         """A chain whose distribution is given, as a file of another program holds it: without counts."""
+        if not (hasattr(distribution, "order") and hasattr(words, "end")):
+            kinds = f"{type(distribution).__name__}, {type(words).__name__}"
+            raise OptionError(
+                f"from_distribution takes the distribution of the next state and the words; found {kinds}."
+            )
         bounds = False if words.end is None else (words.start, words.end)
         chain = cls(distribution.order, bounds=bounds, unknown=words.unknown, **options)
         return chain._adopt(Fit(MarkovChainFitted(distribution, words, **chain._task().how())))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
+from suffice.checks import listed_names, truth
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.families.dirichlet import Dirichlet
@@ -92,6 +93,8 @@ class MarkovChainFitted:
         """Numbers (order,) of a history, oldest first, padded with the start mark."""
         words = self.words
         order = self.distribution.order
+        if isinstance(history, list | tuple):
+            listed_names(history, "history")
         if history is None:
             given: list[Any] = []
         elif isinstance(history, list | tuple) and words.variable.find(tuple(history)) is None:
@@ -100,7 +103,7 @@ class MarkovChainFitted:
             whole = words.unknown is None and all(words.variable.find(letter) is not None for letter in history)
             given = list(history) if whole else [history]
         else:
-            given = list(history) if isinstance(history, np.ndarray) else [history]
+            given = list(history) if isinstance(history, np.ndarray) and history.ndim else [history]
         places = [words.place(state, history=True) for state in given[len(given) - min(order, len(given)) :]]
         if len(places) < order and places and places[0] != words.card:
             raise OptionError(
@@ -350,7 +353,7 @@ class MarkovChainFitted:
     def perplexity(self, summary: Summary, *, initial: bool) -> float:
         """``exp`` of the mean of -log p over the predicted events, first states among them or not."""
         windows, weights = self.windows(summary)
-        if self.distribution.order > 0 and not initial:
+        if self.distribution.order > 0 and not truth(initial, "initial"):
             later = windows[:, -2] != self.words.card
             windows, weights = windows[later], weights[later]
         if weights.sum() <= 0:

@@ -152,7 +152,10 @@ def opened(data: Any, form: SequenceForm, tokens: object = None) -> Sequences[ND
 
 def _in_sequences(column: Sequences[NDArray[Any]], name: str) -> Floats:
     """The weight of each sequence, from a column of a table that holds it at every step."""
-    values = column.values.astype(np.float64)
+    try:
+        values = column.values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"The column of weights {name!r} holds other values than numbers; expected numbers.") from None
     first = values[column.offsets[:-1]]
     changes = np.repeat(first, column.lengths) != values
     if changes.any():

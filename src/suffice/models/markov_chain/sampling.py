@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Ints
-from suffice.checks import whole_number
+from suffice.checks import draw_count, whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.models.markov_chain.distributions import row
@@ -26,7 +26,7 @@ def sample_sequences(
     if length is None and words.end is None:
         raise OptionError("length is None, and without bounds sequences have no end; give length=.")
     most = MOST_STEPS if length is None else length
-    n, most = whole_number(n, "n", 0), whole_number(most, "length")
+    n, most = draw_count(n), whole_number(most, "length")
     rng = generator(random_state)
     end = None if words.end is None else int(words.places([words.end])[0])
     drawn: list[list[Hashable]] = [[] for _ in range(n)]

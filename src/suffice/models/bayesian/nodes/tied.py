@@ -22,7 +22,7 @@ def read_ties(tied: Any, nodes: Iterable[Hashable]) -> tuple[tuple[Hashable, ...
     """The groups of tied nodes, checked: known nodes, two or more in each, none in two."""
     if tied is None:
         return ()
-    if isinstance(tied, str) or not isinstance(tied, Iterable):
+    if isinstance(tied, str) or not isinstance(tied, list | tuple | set | frozenset):
         raise OptionError(f"tied is {tied!r}; expected groups of nodes, [('X1', 'X2', 'X3'), ...].")
     known, seen, groups = set(nodes), set[Hashable](), []
     for group in tied:

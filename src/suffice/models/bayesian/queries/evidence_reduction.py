@@ -137,7 +137,7 @@ class ReducedInference:
     def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Any:
         """A table of discrete variables, or the distribution of linear-Gaussian ones, by the engine of what remains."""
         names = self.domain.names_of(variables)
-        known = [name for name in names if name in (given or {}) and self._real(name)]
+        known = [name for name in names if name in read_evidence(self.domain, given).values]
         if known:
             raise OptionError(f"{listing(known)} is among the evidence: its value is known. Ask for the others.")
         reduced, inner = self._conditioned(names, given)
@@ -147,7 +147,8 @@ class ReducedInference:
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Any]:
         """The distribution of every variable given the evidence, the observed ones left out where they are real."""
-        asked = [name for name in self.domain.names if not self._real(name) or name not in (given or {})]
+        known = read_evidence(self.domain, given).values
+        asked = [name for name in self.domain.names if name not in known]
         return {name: self.query(name, given) for name in asked}
 
     def map_query(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:

@@ -97,7 +97,8 @@ class MixedInference:
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Any]:
         """The distribution of every variable given the evidence, the observed ones left out where they are real."""
-        asked = [v.name for v in self.domain.variables if v.kind == "discrete" or v.name not in (given or {})]
+        known = read_evidence(self.domain, given).values
+        asked = [v.name for v in self.domain.variables if v.kind == "discrete" or v.name not in known]
         posterior = self._posterior(given)
         with _possible(given):
             return {name: self._distribution(posterior, [name]) for name in asked}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.domain import Origin, Variable
 from suffice.engines.chain_statistics import counts_by_code
-from suffice.errors import OptionError, listing
+from suffice.errors import DataError, OptionError, listing
 from suffice.families.base import state_codes, take_states
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
@@ -61,6 +61,8 @@ class CategoricalEmission(Emission):
 
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
         """Codes (steps,), -1 for a missing value."""
+        if len(columns) != 1:
+            raise DataError(f"The data have {len(columns)} columns; states that emit one symbol a step take 1.")
         (column,) = columns
         if isinstance(column, Coded):
             return (translated(resolve_states(self._variable, column), column),)
