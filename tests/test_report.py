@@ -160,3 +160,11 @@ def test_a_damaged_curvature_is_refused_when_it_is_read(name: str, value: object
     plain["certificate"]["curvature"][name] = value
     with pytest.raises(sf.FileFormatError):
         sf.Report.from_dict(plain)
+
+
+def test_a_network_with_a_part_that_was_iterated_is_no_closed_form() -> None:
+    rows = {"u": [1.0, 2.5, 3.0, 4.5, 2.0, 0.5], "n": [0, 1, 3, 5, 1, 0]}
+    net = sf.BayesianNetwork([("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}).fit(rows)
+    assert "Newton for 'n'" in net.report_.method
+    assert (net.stop_reason_, net.converged_, net.report_.is_exact) == ("converged", True, False)
+    assert dict(net.report_.lines())["from optimum"].startswith("at most")

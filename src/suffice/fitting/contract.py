@@ -80,9 +80,10 @@ D = TypeVar("D", bound=Data)
 class Found(Generic[F]):
     """What a solver has found, and how.
 
-    `outcome` is None for a closed form. `estimate` is one of "maximum likelihood", "MAP" and "posterior mean", or names
-    what else was aimed at. `notes` are for the receipt. With `later` it is judged when someone first looks.
-    `passes` are those over the data, where solving goes over them again; None where reading was all.
+    `outcome` is None for a closed form; `partly` says that some part of it has none and was iterated. `estimate` is one
+    of "maximum likelihood", "MAP" and "posterior mean", or names what else was aimed at. `notes` are for the receipt.
+    With `later` it is judged when someone first looks. `passes` are those over the data, where solving goes over them
+    again; None where reading was all.
     """
 
     fitted: F
@@ -94,6 +95,7 @@ class Found(Generic[F]):
     parameterisation: str | None = None
     later: bool = False
     passes: int | None = None
+    partly: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,7 +107,8 @@ def measured(solution: Found[F], data: Data, problem: Problem[F], control: Contr
     if outcome is None and judged.verdict:
         return replace(report, converged=False, stop_reason=judged.verdict.partition(":")[0]), judged
     if outcome is None:
-        return confirmed(report, gap=judged.gap), judged
+        stopped = replace(report, stop_reason="converged") if solution.partly else report
+        return confirmed(stopped, gap=judged.gap), judged
     report = replace(
         report,
         converged=outcome.converged,

@@ -95,6 +95,7 @@ class CompleteProblem:
             fitted,
             (CLOSED if tables else CLOSED_REAL) + (f"; Newton for {listing(newton)}" if newton else ""),
             estimate_in_words(ESTIMATES, leading),
+            partly=bool(newton),
             notes=(*self.data.notes, *(() if learning.options["start"] is None else (START_UNUSED,)), *stops),
             parameterisation=None if learning.options["prior"] is None else "in the probabilities of each row",
             later=self.data.lasting,
