@@ -368,3 +368,52 @@ def test_the_certificate_measures_wrong_parameters_as_its_definition_says() -> N
         np.abs(away.T @ away / len(rows) - COVARIANCE) / spread,
     ]
     assert gap == pytest.approx(max(part.max() for part in gaps), rel=1e-11)
+
+
+@pytest.mark.parametrize("units", [1.0, 1e-60, 1e60])
+def test_log_likelihoods_of_several_members_are_those_of_scipy(units: float) -> None:
+    member = sf.MultivariateNormal()._family
+    scales = np.array([1.0, units, 1.0 / units])
+    means = [MEAN, MEAN + 1.0, np.zeros(3)]
+    covariances = [COVARIANCE, COVARIANCE @ COVARIANCE, np.eye(3)]
+    points = [
+        {"mean": mean * scales, "covariance": covariance * np.outer(scales, scales)}
+        for mean, covariance in zip(means, covariances, strict=True)
+    ]
+    summary = sf.summarize(LAW, pd.DataFrame(ROWS * scales, columns=["a", "b", "c"]))
+    found, at = member.log_likelihoods(summary, points)
+    # A change of units adds a constant to the log density of each row.
+    constant = -len(ROWS) * np.log(scales).sum()
+    expected = [
+        stats.multivariate_normal(mean, covariance).logpdf(ROWS).sum() + constant
+        for mean, covariance in zip(means, covariances, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    precisions = [np.linalg.inv(covariance) / np.outer(scales, scales) for covariance in covariances]
+    np.testing.assert_allclose(at["precision"], precisions, rtol=1e-9)
+    np.testing.assert_array_equal(at["mean"], [point["mean"] for point in points])
+
+
+def test_members_of_a_family_without_arrays_are_asked_one_by_one() -> None:
+    counts = np.array([3, 1, 4, 1, 5])
+    poisson = sf.Poisson(rate=1.0)
+    found, at = poisson._family.log_likelihoods(sf.summarize(poisson, counts), [{"rate": 2.0}, {"rate": 3.5}])
+    np.testing.assert_allclose(found, [stats.poisson(rate).logpmf(counts).sum() for rate in (2.0, 3.5)], rtol=1e-13)
+    np.testing.assert_array_equal(at, [2.0, 3.5])
+
+
+def test_members_of_one_column_are_asked_together_as_one_by_one() -> None:
+    rows = np.array([0.3, 1.7, -0.9, 2.2])
+    normal = sf.Normal()
+    points = [{"mean": 0.0, "variance": 1.0}, {"mean": 0.8, "variance": 0.3}]
+    found, at = normal._family.log_likelihoods(sf.summarize(normal, rows), points)
+    np.testing.assert_allclose(
+        found, [stats.norm(0.0, 1.0).logpdf(rows).sum(), stats.norm(0.8, 0.3**0.5).logpdf(rows).sum()]
+    )
+    np.testing.assert_array_equal([at["mean"], at["variance"]], [[0.0, 0.8], [1.0, 0.3]])
+    letters = sf.Categorical(states=list("abc"))
+    shares = [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]
+    summary = sf.summarize(letters, list("aab"))
+    found, at = letters._family.log_likelihoods(summary, [{"probabilities": share} for share in shares])
+    np.testing.assert_allclose(found, [2 * math.log(0.2) + math.log(0.3), -math.inf])
+    np.testing.assert_array_equal(at, shares)

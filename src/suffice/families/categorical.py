@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -269,6 +269,11 @@ class CategoricalMember(FamilyMember):
         return float(Categoricals.most_likely(counts).entropy()) if counts.sum() > 0 else None
 
     # -- with a prior ------------------------------------------------------------------------------------------------
+
+    def log_likelihoods(self, summary: Summary, points: Sequence[Mapping[str, Any]]) -> tuple[Floats, Any]:
+        """Of all members together, on arrays with an axis of members."""
+        probabilities = np.array([point["probabilities"] for point in points], dtype=np.float64)
+        return Categoricals(probabilities).log_likelihood(self._counts(summary)), probabilities
 
     def conjugate_prior(self, prior: Any, summary: Summary) -> Any:
         """A number or a `Dirichlet` of one number is a symmetric prior over all states."""

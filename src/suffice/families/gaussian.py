@@ -36,6 +36,13 @@ def log_likelihood(weight: float, scatter: Floats, covariance: Floats) -> float:
     return float(-weight * (0.5 * len(scatter) * LOG_2PI + half_log_det) - 0.5 * np.trace(relative(factor, scatter)))
 
 
+def log_likelihoods(weight: float, scatters: Floats, halves: Floats) -> Floats:
+    """The same for several distributions (n,): cross-products (n, d, d) about their means, and ``L^-1`` of each."""
+    half_log_det = -np.log(np.diagonal(halves, axis1=-2, axis2=-1)).sum(axis=-1)
+    squares = np.einsum("nij,njk,nik->n", halves, scatters, halves)
+    return np.asarray(-weight * (0.5 * scatters.shape[-1] * LOG_2PI + half_log_det) - 0.5 * squares)
+
+
 def statistics_covariance(mean: Floats, covariance: Floats) -> Floats:
     """Cov of (x, x x' row by row), (d + d^2, d + d^2)."""
     d = len(mean)

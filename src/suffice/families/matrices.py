@@ -75,9 +75,10 @@ def bartlett(rng: np.random.Generator, dof: float, size: int, n: int) -> Floats:
 
 
 def root(matrix: Floats) -> Floats:
-    """The lower triangular factor L with ``L L' = matrix``, by way of unit diagonal so that units do not matter."""
-    units = np.sqrt(np.diag(matrix))
-    return np.asarray(units[:, None] * np.linalg.cholesky(matrix / units[:, None] / units))
+    """The lower triangular factor L with ``L L' = matrix`` (..., d, d), by way of unit diagonals: in any units."""
+    units = np.sqrt(np.diagonal(matrix, axis1=-2, axis2=-1))
+    rows = units[..., :, None]
+    return np.asarray(rows * np.linalg.cholesky(matrix / rows / units[..., None, :]))
 
 
 def log_determinant(matrix: Floats) -> float:
@@ -86,7 +87,13 @@ def log_determinant(matrix: Floats) -> float:
 
 
 def whiten(factor: Floats, vectors: Floats) -> Floats:
-    """``L^-1 v`` for a lower triangular L (d, d) and v (d,) or (d, n)."""
+    """``L^-1 v`` for a lower triangular L (d, d) and v (d,) or (d, n), or for several of both (..., d, d)."""
+    if factor.ndim > 2:
+        white = np.zeros(vectors.shape)
+        for row in range(factor.shape[-1]):
+            done = (factor[..., row : row + 1, :row] @ white[..., :row, :])[..., 0, :]
+            white[..., row, :] = (vectors[..., row, :] - done) / factor[..., row, row, None]
+        return white
     if len(factor) <= SMALL:
         white = np.zeros(np.shape(vectors))
         for row, line in enumerate(factor):

@@ -363,6 +363,16 @@ class FamilyMember(ABC):
         """The current parameters in the form that the prior's density takes."""
         return self.parameters_[self.parameter_names[0]]
 
+    def log_likelihoods(self, summary: Summary, points: Sequence[Mapping[str, Any]]) -> tuple[Floats, Any]:
+        """Log-likelihoods of a summary under several members (n,), and their points as a prior's density takes them.
+
+        points: the usual parameters of each.
+        """
+        members = [self.at(parameters) for parameters in points]
+        return np.array([member.log_likelihood(summary) for member in members]), _stacked(
+            [member.prior_point() for member in members]
+        )
+
     def evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
         """Log marginal likelihood of the rows: ``p(x | point) p(point) / p(point | x)`` is the same at any point."""
         point = posterior.mean()
@@ -372,3 +382,10 @@ class FamilyMember(ABC):
     def predictive(self, posterior: Any) -> Any:
         """The distribution of one more row, with the parameters integrated out."""
         raise OptionError(f"{self.title} has no posterior predictive distribution in closed form.")
+
+
+def _stacked(points: Sequence[Any]) -> Any:
+    """Points of one form, numbers, arrays or a dict of these, with an axis before all others."""
+    if isinstance(points[0], Mapping):
+        return {name: np.array([point[name] for point in points]) for name in points[0]}
+    return np.array(points)

@@ -276,6 +276,20 @@ class MultivariateNormalMember(VectorMember):
             return 0.0
         return gaussian.log_likelihood(moments.weight, moments.scatter_about(self.mean_), self.covariance_)
 
+    def log_likelihoods(self, summary: Summary, points: Sequence[Mapping[str, Any]]) -> tuple[Floats, Any]:
+        """Of all members together, on arrays with an axis of members."""
+        moments = self._moments(summary)
+        means = np.array([point["mean"] for point in points], dtype=np.float64)
+        covariances = np.array([point["covariance"] for point in points], dtype=np.float64)
+        halves = whiten(root(covariances), np.broadcast_to(np.eye(means.shape[-1]), covariances.shape))
+        known = self.known.get("covariance") is not None
+        prior_points = means if known else {"mean": means, "precision": halves.swapaxes(-1, -2) @ halves}
+        if not moments.weight > 0:
+            return np.zeros(len(points)), prior_points
+        away = moments.mean - means
+        scatters = moments.scatter + moments.weight * away[:, :, None] * away[:, None, :]
+        return gaussian.log_likelihoods(moments.weight, scatters, halves), prior_points
+
     # -- with a prior ------------------------------------------------------------------------------------------------
 
     def conjugate_prior(self, prior: Any, summary: Summary) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -290,6 +290,14 @@ class NormalMember(ScalarMember):
         """The current parameters in the form that the prior's density takes."""
         known = self.known.get("variance") is not None
         return self.mean_ if known else {"mean": self.mean_, "variance": self.variance_}
+
+    def log_likelihoods(self, summary: Summary, points: Sequence[Mapping[str, Any]]) -> tuple[Floats, Any]:
+        """Of all members together, on arrays with an axis of members."""
+        means = np.array([point["mean"] for point in points], dtype=np.float64)
+        variances = np.array([point["variance"] for point in points], dtype=np.float64)
+        known = self.known.get("variance") is not None
+        prior_points = means if known else {"mean": means, "variance": variances}
+        return Normals(means, variances).log_likelihood(*self._moments(summary)), prior_points
 
     def point_space(self, estimate: str) -> str:
         """The parameters in which a mean or mode was taken."""

@@ -9,7 +9,7 @@ differences, and each is expressed in posterior standard deviations: slope over 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ Parameters = Mapping[str, Any]
 PROBE, LARGEST = 0.01, 0.02
 #: Weights of f(h), f(2 h), f(3 h) in the central difference of order six.
 STENCIL = np.array([45.0, -9.0, 1.0]) / 60
+#: Where a path is looked at, in steps: first for the curvature, then for the slope.
+FIRST, SLOPE = (-1, 0, 1), (1, 2, 3, -1, -2, -3)
 #: A gap above this is compared with rounding: what the difference of the densities does in so small a share of a step,
 #: in which a gap that is one hardly shows. The terms of log densities may be far larger than their sum.
 DOUBTFUL, NEAR = 1e-6, 1e-3
@@ -76,10 +78,7 @@ def check_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, *, mode:
     centre = member.from_point(posterior.mean()) if on_edge(parameters) or not mode else None
     gaps, seen, steepness = list[float](), list[float](), list[float]()
     paths = list(_paths(member, parameters))
-    for path in paths:
-        along = _slopes(density, path)
-        if along is None:
-            continue
+    for path, along in _slopes(density, paths):
         gaps.append(along.apart * along.spread)
         seen.append(along.beyond_rounding * along.spread)
         if mode:
@@ -89,11 +88,12 @@ def check_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, *, mode:
             gaps.append(away)
             seen.append(away)
     if mode and centre is not None:
-        middle = [along for path in _paths(member, centre) if (along := _slopes(density, path))]
+        middle = [along for _, along in _slopes(density, list(_paths(member, centre)))]
         gaps += [along.apart * along.spread for along in middle]
         seen += [along.beyond_rounding * along.spread for along in middle]
         # No slope leads out of the edge along a path inside it, so the edge is compared with the middle by value.
-        short = np.nan_to_num(density(centre)[1] - density(parameters)[1])
+        ends = density([centre, parameters])[:, 1]
+        short = np.nan_to_num(ends[0] - ends[1])
         steepness.append(math.sqrt(2 * max(float(short), 0.0)))
     if not gaps:
         # Without a path nothing was free to learn (one state); with paths off the support nothing is proved.
@@ -108,13 +108,18 @@ class _Densities:
     def __init__(self, fitted: FamilyFitted, prior: Any, summary: Summary) -> None:
         self._fitted, self._prior, self._summary = fitted, prior, summary
 
-    def __call__(self, parameters: Parameters) -> Floats:
-        """(2,): the joint density of rows and parameters, and the posterior; -inf or nan on an edge."""
-        member = self._fitted.member.at(parameters)
-        point = member.prior_point()
+    def __call__(self, points: Sequence[Parameters]) -> Floats:
+        """(n, 2): the joint density of rows and parameters, and the posterior; -inf or nan on an edge."""
         with np.errstate(all="ignore"):
-            joint = member.log_likelihood(self._summary) + float(self._prior.log_prob(point))
-            return np.array([joint, float(self._fitted.posterior.log_prob(point))])
+            given, prior_points = self._fitted.member.log_likelihoods(self._summary, points)
+            return np.stack(
+                [given + self._prior.log_prob(prior_points), self._fitted.posterior.log_prob(prior_points)], axis=-1
+            )
+
+    def along(self, paths: Sequence[Path], steps: Sequence[float], counts: Sequence[int]) -> Floats:
+        """(paths, counts, 2): the densities on each path, so many of its steps away."""
+        points = [path.position(count * step) for path, step in zip(paths, steps, strict=True) for count in counts]
+        return self(points).reshape(len(paths), len(counts), 2) if points else np.zeros((0, len(counts), 2))
 
 
 @dataclass(frozen=True)
@@ -130,30 +135,36 @@ class _Along:
     spread: float
 
 
-def _slopes(density: _Densities, path: Path) -> _Along | None:
-    """What a path shows.
+def _slopes(density: _Densities, paths: Sequence[Path]) -> Iterator[tuple[Path, _Along]]:
+    """What each path shows, all of them asked at once.
 
-    A chord rather than a slope, so that a posterior with the right centre and the wrong width is seen too. None where
-    the posterior is not finite; where only the posterior is (an unbounded prior on the edge), it stands for both.
+    A chord rather than a slope, so that a posterior with the right centre and the wrong width is seen too. Paths are
+    left out where the posterior is not finite; where only the posterior is (an unbounded prior on the edge), it stands
+    for both.
     """
-    ends = np.array([density(path.position(t)) for t in (-PROBE, 0.0, PROBE)])
-    if not np.isfinite(ends[:, 1]).all():
-        return None
-    used = 0 if np.isfinite(ends[:, 0]).all() else 1
-    curvature = -(ends[0, used] - 2 * ends[1, used] + ends[2, used]) / PROBE**2
-    spread = 1 / math.sqrt(max(float(curvature), 1.0))
-    step = min(spread, LARGEST)
-    after, before = (np.array([density(path.position(sign * k * step)) for k in (1, 2, 3)]) for sign in (1, -1))
-    slope = float(STENCIL @ (after - before)[:, used]) / step
-    if used == 1:
-        return _Along(0.0, 0.0, slope, spread)
-    centre = float(ends[1, 0] - ends[1, 1])
-    apart = float(np.abs(np.concatenate([after, before]) @ [1, -1] - centre).max())
-    beyond_rounding = apart
-    if apart * spread > DOUBTFUL * 3 * step:
-        near = [density(path.position(k * NEAR * step)) for k in (-3, -2, -1, 1, 2, 3)]
-        beyond_rounding = max(apart - 3 * float(np.abs(np.array(near) @ [1, -1] - centre).max()), 0.0)
-    return _Along(apart / (3 * step), beyond_rounding / (3 * step), slope, spread)
+    firsts = density.along(paths, [PROBE] * len(paths), FIRST)
+    kept = np.flatnonzero(np.isfinite(firsts[..., 1]).all(axis=1))
+    paths, firsts = [paths[number] for number in kept], firsts[kept]
+    used = [0 if np.isfinite(ends[:, 0]).all() else 1 for ends in firsts]
+    curvatures = [
+        -float(ends[0, column] - 2 * ends[1, column] + ends[2, column]) / PROBE**2
+        for ends, column in zip(firsts, used, strict=True)
+    ]
+    spreads = [1 / math.sqrt(max(curvature, 1.0)) for curvature in curvatures]
+    steps = [min(spread, LARGEST) for spread in spreads]
+    densities = density.along(paths, steps, SLOPE)
+    for path, ends, column, spread, step, away in zip(paths, firsts, used, spreads, steps, densities, strict=True):
+        slope = float(STENCIL @ (away[:3] - away[3:])[:, column]) / step
+        if column == 1:
+            yield path, _Along(0.0, 0.0, slope, spread)
+            continue
+        centre = float(ends[1, 0] - ends[1, 1])
+        apart = float(np.abs(away @ [1, -1] - centre).max())
+        beyond_rounding = apart
+        if apart * spread > DOUBTFUL * 3 * step:
+            near = density.along([path], [NEAR * step], SLOPE)[0]
+            beyond_rounding = max(apart - 3 * float(np.abs(near @ [1, -1] - centre).max()), 0.0)
+        yield path, _Along(apart / (3 * step), beyond_rounding / (3 * step), slope, spread)
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -117,11 +117,13 @@ def log_density(alpha: Floats, points: Floats, lacking: Floats | None = None) ->
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         inside = (
             alpha * _log_over_mean(alpha, points, 1 - points if lacking is None else lacking) - np.log(points)
-        ).sum(axis=-1)
+        ).sum(axis=-1) + float(rest(alpha.sum()) - rest(alpha).sum())
+        if interior.all():
+            return np.asarray(inside)
         factors = xlogy(alpha - 1, points)
         # A factor of zero on the edge wins over an unbounded one: the limit depends on the path, the mass is none.
         edge = np.where((factors == -np.inf).any(axis=-1), -np.inf, factors.sum(axis=-1) - log_beta(alpha))
-    return np.asarray(np.where(interior, inside + float(rest(alpha.sum()) - rest(alpha).sum()), edge))
+    return np.asarray(np.where(interior, inside, edge))
 
 
 def mean_log_density(alpha: Floats, logs: Floats) -> float:

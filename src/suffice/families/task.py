@@ -126,7 +126,9 @@ class FamilyProblem:
         method = closed if outcome is None else "Newton on the log-likelihood"
         edge = fitted.member.edge(summary)
         notes = tuple(f"{text}: the estimate lies on the edge of the family" for text in edge)
-        return Found(fitted, method, "maximum likelihood", outcome, (*self.data.notes, *notes))
+        # The certificate of a closed form is made when it is first read.
+        later = outcome is None
+        return Found(fitted, method, "maximum likelihood", outcome, (*self.data.notes, *notes), later=later)
 
     def _posterior_point(self) -> Found[FamilyFitted]:
         posterior = self.family.update(self.prior, self.summary)
@@ -137,6 +139,7 @@ class FamilyProblem:
             "MAP" if self.estimate == "map" else "posterior mean",
             notes=self.data.notes,
             parameterisation=f"in {self.family.point_space(self.estimate)}",
+            later=True,
         )
 
     # -- judging -----------------------------------------------------------------------------------------------------

@@ -52,6 +52,9 @@ def moment_sums(columns: Floats, weights: Floats | None = None, *, threads: int 
     """
     columns, weights = _checked(columns, weights)
     d, rows = columns.shape
+    if rows == 1 and weights is None:  # Products are pairs already.
+        row = columns[:, 0]
+        return pair(1.0), pair(row), np.stack(two_product(row[:, None], row))
     if d > FEW and rows * d * d >= _MANY:
         return _by_blas(columns, weights, threads)
     seconds = rows * (d + 1) * (_SECONDS + (d + 1) * _PRODUCT_SECONDS) * (1 if weights is None else 3)
