@@ -146,16 +146,20 @@ class CountTable:
             raise SizeError(
                 f"The table of shape {self.shape} has {self.size:,} cells; only {len(self.values):,} are in use."
             )
+        if not self.shape:
+            return np.asarray(self.total)
         table = np.zeros(self.shape)
-        np.add.at(table, tuple(self.cells.T), self.values if self.shape else self.total)
+        table.reshape(-1)[np.ravel_multi_index(list(self.cells.T), self.shape)] = self.values
         return table
 
     def items(self) -> tuple[Integers, Floats]:
         """The cells in use (k, d) in lexicographic order, and their weights (k,)."""
         if self.cells is not None:
             return self.cells, self.values
-        used = np.argwhere(self.values != 0).astype(np.int32).reshape(-1, len(self.shape))
-        return used, self.values[self.values != 0].ravel()
+        values = np.ascontiguousarray(self.values).reshape(-1)
+        used = np.flatnonzero(values)
+        codes = np.array(np.unravel_index(used, self.shape), dtype=np.int32).reshape(len(self.shape), len(used))
+        return np.ascontiguousarray(codes.T), values[used]
 
     def __add__(self, other: CountTable) -> CountTable:
         """Cell by cell."""

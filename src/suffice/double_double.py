@@ -11,6 +11,7 @@ The building blocks are error-free: `two_sum` and `two_product` return the round
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -167,6 +168,17 @@ def sum_columns(values: ArrayLike, weights: ArrayLike | None = None) -> Floats:
                 part = sum_pairs(*two_product(block, np.asarray(weights)[start : start + SUM_BLOCK]))
         total = add(total, part)
     return total
+
+
+def exact_total(values: ArrayLike) -> float:
+    """The sum of all values, correctly rounded.
+
+    Whole numbers whose sizes add up to at most 2^53 have the sum of float64, in any order.
+    """
+    numbers = np.asarray(values, dtype=np.float64).ravel()
+    if (numbers == np.rint(numbers)).all() and float(np.abs(numbers).sum()) <= 2.0**53:
+        return float(numbers.sum())
+    return math.fsum(numbers.tolist())
 
 
 def centred(weight: Floats, total: Floats, cross: Floats) -> Floats:

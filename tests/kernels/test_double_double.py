@@ -173,3 +173,9 @@ def test_neighbouring_floats_still_differ() -> None:
     found = double_double.centred(*raw_sums(np.array([steps]), np.ones(200)))
     spacing = math.ulp(0.1)
     assert found[0, 0] == pytest.approx(spacing**2 * 200 * (200**2 - 1) / 12, rel=1e-2)
+
+
+@given(st.lists(st.one_of(st.integers(-(2**60), 2**60), st.floats(-1e12, 1e12)), max_size=12))
+def test_an_exact_total_is_the_sum_of_fractions_rounded_once(values: list[float]) -> None:
+    numbers = [float(value) for value in values]
+    assert double_double.exact_total(numbers) == float(sum(map(Fraction, numbers)))

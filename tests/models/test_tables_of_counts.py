@@ -78,3 +78,29 @@ def test_nothing_is_said_where_weights_are_given_or_the_column_is_read(tmp_path:
     FLAT.to_csv(path, index=False)
     (note,) = sf.BayesianNetwork([("A", "B")]).fit(path).report_.warnings
     assert note.startswith("the column 'Freq' was not read")
+
+
+@pytest.mark.parametrize("used", [2_000, 60_000])
+def test_margins_of_a_large_table_are_counted_whatever_cells_are_in_use(used: int) -> None:
+    rng, names, shape = np.random.default_rng(used), list("abcde"), (10, 10, 10, 10, 11)
+    counts = np.zeros(np.prod(shape))
+    counts[rng.choice(counts.size, used, replace=False)] = rng.integers(1, 9, used)
+    table = counts.reshape(shape)
+    index = pd.MultiIndex.from_product([range(card) for card in shape], names=names)
+    pairs = [("a", "b"), ("c", "b"), ("e", "a"), ("e", "c"), ("d",)]
+    for data, options in ((pd.Series(counts, index=index), {}), (table, {"columns": names})):
+        model = sf.MarkovNetwork(pairs).fit(data, **options)
+        for scope in (("a", "b"), ("c", "b"), ("e", "a"), ("e", "c"), ("d",)):
+            kept = [names.index(name) for name in scope]
+            summed = table.sum(axis=tuple(axis for axis in range(5) if axis not in kept))
+            expected = summed if kept == sorted(kept) else summed.T
+            answer = model.statistics_[sf.Counts(scope)].dense()
+            np.testing.assert_array_equal(answer, expected)
+        assert model.statistics_.weight == counts.sum()
+
+
+def test_cells_of_weight_0_say_nothing() -> None:
+    index = pd.MultiIndex.from_tuples([("x", "u"), ("x", "v"), ("y", "u"), ("y", "v"), ("All", "u")], names=["A", "B"])
+    model = sf.MarkovNetwork([("A", "B")]).fit(pd.Series([3, 1, 2, 4, 0], index=index))
+    assert model.states("A") == ("All", "x", "y")
+    np.testing.assert_array_equal(model.statistics_[sf.Counts(("A", "B"))].dense(), [[0, 0], [3, 1], [2, 4]])

@@ -123,9 +123,9 @@ def test_what_the_scopes_prove_is_true_of_the_whole(monkeypatch: Any) -> None:
 
 
 def _parts(network: Any, rows: Any, names: list[str]) -> Any:
-    from suffice.models.markov.contingency import counts_by_scope
     from suffice.models.markov.family import LogLinearFamily
     from suffice.models.markov.log_linear import LogLinear
+    from suffice.models.markov.observed import counts_by_scope
 
     summary = sf.summarize(network, dict(zip(names, rows.T, strict=True)))
     domain = summary.domain.select(network.nodes)

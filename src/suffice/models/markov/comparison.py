@@ -15,10 +15,10 @@ from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.models.em.held_rows import rows_are_kept
 from suffice.models.em.rows import has_missing
-from suffice.models.markov.contingency import joint_counts
 from suffice.models.markov.existence import find_face
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.learning import feature_bounds, largest_sum
+from suffice.models.markov.observed import joint_counts
 from suffice.solvers.rank import dimensions
 from suffice.solvers.scaling import likelihood_bound
 from suffice.statistics import Summary

@@ -29,11 +29,9 @@ from numpy.typing import NDArray
 from suffice.answers import Answer, CountTable
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable, is_missing, sort_states
-from suffice.engines.junction_tree import TreePlan
-from suffice.engines.tree_margins import margins_of_table
-from suffice.errors import DataError, MergeError, MissingColumnError, listing
+from suffice.double_double import exact_total
+from suffice.errors import DataError, MissingColumnError, listing
 from suffice.families.base import as_array, as_numbers
-from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.margins import TOLERANCE
 from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table
@@ -64,7 +62,8 @@ class Cells:
         for variable in domain.variables:
             own = self.domain[variable.name]
             places = np.array([variable.index(state) for state in own.states], dtype=np.intp)
-            columns.append(places[self.codes[:, self.domain.names.index(variable.name)]])
+            codes = self.codes[:, self.domain.names.index(variable.name)]
+            columns.append(codes if (places == np.arange(len(places))).all() else places[codes])
         shape = domain.shape(domain.names)
         flat = np.ravel_multi_index(columns, shape) if columns else np.zeros(len(self.weights), np.intp)
         return np.bincount(flat, self.weights, math.prod(shape)).astype(np.float64, copy=False).reshape(shape)
@@ -113,8 +112,10 @@ def _refuse_sums(cells: Cells, variable: Variable) -> None:
     """
     axis = cells.domain.names.index(variable.name)
     for code, state in enumerate(variable.states):
+        if not (isinstance(state, str) and state.lower() in NAMES_OF_SUMS):
+            continue
         here = cells.codes[:, axis] == code
-        if not (isinstance(state, str) and state.lower() in NAMES_OF_SUMS and here.any()) or here.all():
+        if here.all() or not here.any():
             continue
         others = [other for other in range(len(cells.domain)) if other != axis and not _is_blank(cells, other, here)]
         shape = [cells.domain.variables[other].card for other in others]
@@ -194,7 +195,7 @@ def is_margins(data: object, known: Sequence[Hashable]) -> bool:
 def note_total(what: str, values: object) -> tuple[str, ...]:
     """What the report says about a total that is no number of rows: shares, or a sum that is no whole number."""
     numbers = np.asarray(values, dtype=np.float64)
-    total = math.fsum(numbers.ravel())
+    total = exact_total(numbers)
     whole = abs(total - round(total)) <= TOLERANCE * max(total, 1.0)
     if abs(total - 1.0) <= TOLERANCE and (numbers != np.round(numbers)).any():
         return (
@@ -226,9 +227,10 @@ def _checked(values: object, what: str) -> Floats:
 
 
 def _from_array(domain: Domain, values: object) -> Cells:
-    array = _checked(values, "The table")
-    used = np.argwhere(array != 0).reshape(-1, len(domain))
-    return Cells(domain, used, array[array != 0].ravel())
+    array = np.ascontiguousarray(_checked(values, "The table"))
+    used = np.flatnonzero(array)
+    codes = np.array(np.unravel_index(used, array.shape), dtype=np.intp).reshape(len(domain), len(used))
+    return Cells(domain, codes.T, array.reshape(-1)[used])
 
 
 def _from_axes(data: NDArray[Any], columns: Any, states: Mapping[Any, Variable]) -> Cells:
@@ -291,17 +293,18 @@ def _from_series(data: Any, states: Mapping[Any, Variable]) -> Cells:
     names = tuple(index.names)
     if None in names or len(set(names)) != len(names):
         raise DataError(f"The levels of the index are named {listing(names)}; name every level after its variable.")
+    weights = _checked(data.to_numpy(), "The table of counts")
+    seen = np.flatnonzero(weights)
     variables, codes = [], []
     for level, name in enumerate(names):
         labels, used = index.levels[level], np.asarray(index.codes[level])
-        if (used < 0).any() or any(is_missing(label) for label in labels):
+        if used.min(initial=0) < 0 or any(is_missing(label) for label in labels):
             raise DataError(f"The level {name!r} of the index has missing values; every cell needs a state.")
         variable = states[name] if name in states else _level_variable(name, labels)
         places = np.array([variable.index(label) for label in labels], dtype=np.intp)
         variables.append(variable)
-        codes.append(places[used])
-    weights = _checked(data.to_numpy(), "The table of counts")
-    return Cells(Domain(variables), np.stack(codes, axis=1), weights)
+        codes.append(places[used[seen]])
+    return Cells(Domain(variables), np.array(codes).T, weights[seen])
 
 
 def _one_level(index: Any) -> Any:
@@ -333,7 +336,7 @@ def summary_of_cells(
         )
     domain = Domain(states.get(name, cells.domain[name]) for name in known)
     answers = {question: CountTable.of(cells.over(domain.select(question.variables))) for question in ask(domain)}
-    total = math.fsum(cells.weights)
+    total = exact_total(cells.weights)
     return Summary(domain, answers, math.ceil(total - TOLERANCE), total)
 
 
@@ -399,97 +402,3 @@ def summary_of_margins(margins: Sequence[Table], states: Mapping[Any, Variable])
         values = margin.values * (scale / float(margin.values.sum()))
         answers[Counts(margin.variables)] = CountTable.of(values)
     return Summary(domain, answers, math.ceil(scale - TOLERANCE), scale)
-
-
-# -- observed margins ------------------------------------------------------------------------------------------------
-
-
-def observed_margin(summary: Summary, scope: Sequence[Hashable]) -> Floats | None:
-    """The counts of these variables, axes in the order asked, from any answer that holds them; None if none does."""
-    exact = summary.answers.get(Counts(tuple(scope)))
-    if isinstance(exact, CountTable):
-        return exact.dense()
-    holders = [
-        question
-        for question, answer in summary.answers.items()
-        if isinstance(question, Counts) and isinstance(answer, CountTable) and set(scope) <= set(question.variables)
-    ]
-    if not holders:
-        return None
-    question = min(holders, key=lambda holder: summary[holder].size)
-    return _projected(summary[question], question.variables, scope, summary.domain.shape(scope))
-
-
-def observed_margins(summary: Summary, scopes: Sequence[Names], plan: Callable[[], TreePlan]) -> list[Floats | None]:
-    """The counts of all scopes, as `observed_margin` gives each of them; plan: makes the plan of the scopes.
-
-    Where all variables were counted together in one dense table, the plan saves most passes over it.
-    """
-    tables = [(question, answer) for question, answer in summary.answers.items() if isinstance(question, Counts)]
-    if len(tables) == 1:
-        question, answer = tables[0]
-        held = {name for scope in scopes for name in scope} <= set(question.variables)
-        if held and isinstance(answer, CountTable) and answer.cells is None:
-            return [*margins_of_table(plan(), answer.values, question.variables)]
-    return [observed_margin(summary, scope) for scope in scopes]
-
-
-def counts_by_scope(summary: Summary, model: LogLinear, plan: Callable[[], TreePlan] | None = None) -> Floats:
-    """Counts of all scopes of a model (n_cells,), one after another; plan: as in `observed_margins`."""
-    known = (
-        [observed_margin(summary, scope) for scope in model.scopes]
-        if plan is None
-        else observed_margins(summary, model.scopes, plan)
-    )
-    parts = [np.zeros(0)]
-    for scope, counts in zip(model.scopes, known, strict=True):
-        if counts is None:
-            raise MergeError(
-                f"The summary does not count {listing(scope)} together; it answers {listing(summary.answers, 3)}. "
-                "Summarise the data for this model with suffice.summarize(model, data)."
-            )
-        parts.append(counts.ravel())
-    return np.concatenate(parts)
-
-
-def joint_counts(summary: Summary, names: tuple[Hashable, ...]) -> tuple[NDArray[Any], Floats] | None:
-    """The cells in use (k, variables) and their counts (k,), where the summary counts all variables together."""
-    for question, answer in summary.answers.items():
-        if isinstance(question, Counts) and isinstance(answer, CountTable) and set(question.variables) == set(names):
-            codes, counts = answer.items()
-            return codes[:, [question.variables.index(name) for name in names]], counts
-    return None
-
-
-def joint_entropy(summary: Summary, names: tuple[Hashable, ...]) -> float | None:
-    """Entropy of the observed joint states in nats, where the summary counts all variables together."""
-    joint = joint_counts(summary, names)
-    if joint is None or not summary.weight > 0:
-        return None
-    shares = joint[1] / math.fsum(joint[1].tolist())
-    return -math.fsum((shares * np.log(shares)).tolist())
-
-
-def answering(summary: Summary, questions: Sequence[Statistic]) -> Summary:
-    """The summary with the answers to these questions, summed from its own; unchanged where it cannot answer them."""
-    if set(questions) == set(summary.answers):
-        return summary
-    answers: dict[Statistic, Answer] = {}
-    for question in questions:
-        counts = observed_margin(summary, question.variables) if isinstance(question, Counts) else None
-        if counts is None:
-            return summary
-        answers[question] = CountTable.of(counts)
-    return Summary(summary.domain, answers, summary.rows, summary.weight)
-
-
-def _projected(table: CountTable, names: Names, scope: Sequence[Hashable], shape: tuple[int, ...]) -> Floats:
-    axes = [names.index(name) for name in scope]
-    if table.cells is None:
-        kept = sorted(axes)
-        summed = table.values.sum(axis=tuple(axis for axis in range(len(names)) if axis not in kept))
-        return np.ascontiguousarray(np.transpose(summed, [kept.index(axis) for axis in axes]))
-    if not axes:
-        return np.asarray(table.total)
-    flat = np.ravel_multi_index([table.cells[:, axis] for axis in axes], shape)
-    return np.bincount(flat, table.values, math.prod(shape)).astype(np.float64, copy=False).reshape(shape)

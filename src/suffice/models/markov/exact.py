@@ -15,7 +15,6 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, MatchedStatistics, Report
 from suffice.models.markov.certificate import NOT_MEASURED, certify
-from suffice.models.markov.contingency import counts_by_scope
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import WeightExistence, check_existence
 from suffice.models.markov.existence_proof import proves_existence
@@ -23,6 +22,7 @@ from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.learning import ABOVE_ZERO, LogLinearProblem, learn
 from suffice.models.markov.matched import matched_means
+from suffice.models.markov.observed import counts_by_scope
 from suffice.models.markov.specification import MarkovProblem, warn_conflict
 from suffice.solvers.faces import MOST_CELLS, NoJointDistributionError
 from suffice.solvers.penalties import Penalty

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.errors import ExistenceWarning, Remark
-from suffice.models.markov.contingency import observed_margin
 from suffice.models.markov.existence_proof import shown_to_exist
 from suffice.models.markov.family import LogLinearFamily, Masks, limit_masks
 from suffice.models.markov.feature_spread import at_ends, feature_units, features_of, standardised
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.observed import observed_margin
 from suffice.solvers.faces import MOST_CELLS, Face, smallest_face
 from suffice.solvers.local_faces import settled
 from suffice.solvers.penalties import Penalty

@@ -24,13 +24,13 @@ from suffice.models.em.rows import has_missing, read_rows
 from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.inference import GibbsInference
 from suffice.models.markov.approximate.options import GibbsSampling
-from suffice.models.markov.contingency import counts_by_scope, joint_counts, observed_margin
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_rank import parameter_count
 from suffice.models.markov.feature_spread import centred, offsets
 from suffice.models.markov.inference import ExactInference, NetworkInference
 from suffice.models.markov.ising import couplings_of, fields_of
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.observed import counts_by_scope, joint_counts, observed_margin
 from suffice.models.markov.structure import Term
 from suffice.models.row_answers import RowPrediction, RowProbability, answers_of_rows
 from suffice.solvers.scaling import inner

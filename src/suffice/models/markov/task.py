@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -36,10 +37,7 @@ from suffice.models.markov.approximate.held_sample import HeldSample, KeepSample
 from suffice.models.markov.approximate.rows import check_cards, model_scopes, read_rows, summary_of_rows
 from suffice.models.markov.contingency import (
     Cells,
-    answering,
     is_margins,
-    joint_counts,
-    joint_entropy,
     note_total,
     read_cells,
     read_margins,
@@ -49,6 +47,7 @@ from suffice.models.markov.contingency import (
 from suffice.models.markov.exact import ExactProblem
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.observed import answering, joint_counts, joint_entropy
 from suffice.models.markov.specification import MarkovData, Specification, warn_conflict
 from suffice.solvers.margins import describe, find_conflict
 from suffice.sources.tally import summarize_complete
@@ -404,8 +403,9 @@ class MarkovTask(SummaryTask[MarkovFitted]):
             Counts(self.spec.nodes) in summary.answers
             and math.prod(summary.domain.shape(self.spec.nodes)) > JOINT_CELLS
         ):
-            scopes = LogLinear(summary.domain.select(self.spec.nodes), self.spec.terms).scopes
-            summary = answering(summary, [Counts(scope) for scope in scopes])
+            model = LogLinear(summary.domain.select(self.spec.nodes), self.spec.terms)
+            plan = None if self.spec.by_sampling else partial(self.spec.plan, model)
+            summary = answering(summary, [Counts(scope) for scope in model.scopes], plan)
         return replace(_markov_data(data), statistics=summary, entropy=entropy)
 
     def kept(self, data: SummaryData) -> MarkovData:

@@ -11,8 +11,8 @@ from suffice.engines.annealing import LogPartition, log_partition
 from suffice.errors import EstimateError, SamplingWarning, warn
 from suffice.models.em.rows import has_missing, read_rows
 from suffice.models.markov.approximate.rows import model_sampler
-from suffice.models.markov.contingency import counts_by_scope
 from suffice.models.markov.feature_spread import offsets
+from suffice.models.markov.observed import counts_by_scope
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
 

@@ -28,7 +28,6 @@ from suffice.models.markov.approximate.options import read_batch
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import rows_of_summary
 from suffice.models.markov.approximate.solvers import tolerance_of
-from suffice.models.markov.contingency import counts_by_scope
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_spread import offsets
@@ -36,6 +35,7 @@ from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.learning import in_given_units
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
+from suffice.models.markov.observed import counts_by_scope
 from suffice.models.markov.specification import TOLERANCE, MarkovProblem
 
 

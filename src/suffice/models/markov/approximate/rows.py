@@ -16,8 +16,8 @@ from suffice.domain import Domain, Variable
 from suffice.engines.gibbs import MOST_STATES, GibbsSampler
 from suffice.errors import DataError, MissingValueError, OptionError, SizeError, listing
 from suffice.fitting.summaries import resolved_domain
-from suffice.models.markov.contingency import joint_counts
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.observed import joint_counts
 from suffice.models.markov.structure import Term
 from suffice.sources.base import Batch, Source
 from suffice.statistics import Counts, Summary
