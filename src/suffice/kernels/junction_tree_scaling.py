@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
-from suffice.kernels.junction_tree_layout import Edge, TreeLayout
+from suffice.kernels.junction_tree_layout import Edge, TreeLayout, other_axes
 from suffice.kernels.junction_tree_moments import CliqueMoments
-from suffice.kernels.junction_tree_numpy import aligned, project
 from suffice.kernels.junction_tree_program import Program
 
 KERNEL = "junction tree walk"
-_STEP = 3e-5  # NumPy path, seconds: a step of the walk, and a number touched.
+_STEP = 1e-5  # NumPy path, seconds: a step of the walk, and a number touched.
 _TOUCH = 1.5e-9
 _SIDE = 8  # Numbers of a side.
 
@@ -115,7 +116,10 @@ class Scaling:
         A target above 0 where the model has 0 raises `UnreachableError`.
         """
         if not use_compiled(KERNEL, self._seconds):
-            return max((difference for _, difference in self.updates()), default=0.0)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                for step in self.steps:
+                    self._walk(step)
+            return self._account(self.steps, slice(0, len(self.targets)))
         from suffice.kernels.compiled import junction_tree as loops
 
         program = self._program
@@ -132,24 +136,71 @@ class Scaling:
     def updates(self) -> Iterator[tuple[int, float]]:
         """The same sweep fit by fit: yields the number of the margin, and its largest difference before."""
         for step in self.steps:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                self._walk(step)
             if isinstance(step, FitMargin):
-                yield step.number, self._fit(step)
-            else:
-                self._move(self.layout.edges[step.number], self._separators[step.number], step.upward)
+                part = slice(self.moments.ends[step.number], self.moments.ends[step.number + 1])
+                yield step.number, self._account([step], part)
 
-    def _fit(self, step: FitMargin) -> float:
-        layout, scope = self.layout, self.moments.scopes[step.number]
-        part = slice(self.moments.ends[step.number], self.moments.ends[step.number + 1])
-        target, table = self.targets[part], self._tables[step.clique]
-        margin = project(table[..., 0], layout.cliques[step.clique], scope).ravel()
-        if ((margin <= 0.0) & (target > 0.0)).any():
-            self._ratios[part] = margin
-            self._refuse(step, self._ratios)
-        ratio = np.divide(target, margin, out=np.zeros_like(target), where=margin > 0.0)
-        table *= aligned(ratio.reshape(layout.shape(scope)), scope, layout.cliques[step.clique])[..., None]
+    def _walk(self, step: FitMargin | PassMessage) -> None:
+        """One step in NumPy; `_account` takes its fits into the log-potentials."""
+        if not isinstance(step, FitMargin):
+            self._move(self.layout.edges[step.number], self._separators[step.number], step.upward)
+            return
+        table, summed, target, wanted, margin, ratio = self._fits[step.number]
+        np.add.reduce(table, axis=summed, out=margin, keepdims=True)
+        np.divide(target, margin, out=ratio, where=wanted)
+        np.multiply(table, ratio, out=table)
+
+    def _account(self, steps: Sequence[FitMargin | PassMessage], part: slice) -> float:
+        """Add what steps have done to the log-potentials of a part; returns the largest difference before their fits.
+
+        A target that none of them could reach raises `UnreachableError`.
+        """
+        places, targets = self._places[part], self.targets[part]
+        margins, ratios = self._fitted[0, places], self._fitted[1, places]
+        if ((margins <= 0.0) & (targets > 0.0)).any():
+            every = self._fitted[0, self._places]
+            fits = (step for step in steps if isinstance(step, FitMargin))
+            self._refuse(next(step for step in fits if self._lacking(step, every).any()), every)
         with np.errstate(divide="ignore"):
-            self.logs[part] += np.log(ratio)
-        return float(np.abs(target - margin).max())
+            self.logs[part] += np.log(ratios)
+        return float(np.abs(targets - margins).max(initial=0.0))
+
+    @cached_property
+    def _fitted(self) -> Floats:
+        """Margins and ratios of the last fits (2, numbers), each table with its axes in the order of its clique."""
+        return np.zeros((2, len(self.targets)))
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        """Where the numbers of all margins are in `_fitted`."""
+        places = np.arange(len(self.targets))
+        for number, scope in enumerate(self.moments.scopes):
+            part = slice(self.moments.ends[number], self.moments.ends[number + 1])
+            clique = self.layout.cliques[self.moments.homes[number]]
+            kept = [variable for variable in clique if variable in scope]
+            order = [kept.index(variable) for variable in scope]
+            places[part] = places[part].reshape(self.layout.shape(kept)).transpose(order).ravel()
+        return places
+
+    @cached_property
+    def _fits(self) -> list[tuple[Any, ...]]:
+        """Of each margin the table of its clique, the axes to sum, target, where that is above 0, margin and ratio."""
+        targets = np.zeros(len(self.targets))
+        targets[self._places] = self.targets
+        fits: list[tuple[Any, ...]] = []
+        for number, scope in enumerate(self.moments.scopes):
+            part = slice(self.moments.ends[number], self.moments.ends[number + 1])
+            home = self.moments.homes[number]
+            clique, table = self.layout.cliques[home], self._tables[home][..., 0]
+            shape = [self.layout.cards[variable] if variable in scope else 1 for variable in clique]
+            target, margin, ratio = (
+                numbers[part].reshape(shape) for numbers in (targets, self._fitted[0], self._fitted[1])
+            )
+            wanted = True if self.positive else target > 0.0
+            fits.append((table, other_axes(clique, scope), target, wanted, margin, ratio))
+        return fits
 
     def _move(self, edge: Edge, separator: Floats, upward: bool) -> None:
         if upward:
@@ -163,11 +214,15 @@ class Scaling:
         else:
             self._tables[edge.child] *= ratio[edge.child_index]
 
+    def _lacking(self, step: FitMargin, margins: Floats) -> NDArray[np.bool_]:
+        """Where the margin of a step has 0 and its target more; margins of all scopes, as they were found."""
+        part = slice(self.moments.ends[step.number], self.moments.ends[step.number + 1])
+        return np.asarray((margins[part] <= 0.0) & (self.targets[part] > 0.0))
+
     def _refuse(self, step: FitMargin | PassMessage, margins: Floats) -> None:
         assert isinstance(step, FitMargin)
-        part = slice(self.moments.ends[step.number], self.moments.ends[step.number + 1])
-        cell = int(np.argmax((margins[part] <= 0.0) & (self.targets[part] > 0.0)))
-        raise UnreachableError(step.number, cell, float(self.targets[part][cell]))
+        cell = int(np.argmax(self._lacking(step, margins)))
+        raise UnreachableError(step.number, cell, float(self.targets[self.moments.ends[step.number] + cell]))
 
 
 class UnreachableError(Exception):
