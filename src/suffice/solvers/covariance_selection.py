@@ -28,7 +28,7 @@ Places = NDArray[np.intp]
 #: and up to which they are once conjugate gradients have taken more products than a share of their number.
 DENSE, MOST_DENSE, PRODUCTS = 250, 3_000, 1 / 12
 #: Nodes from which products with K are taken over its entries alone; below, whole matrices are quicker.
-SPARSE = 400
+SPARSE = 100
 #: Regressions may cost so many times the cube of the nodes to give Newton's method a start, and hold so many numbers.
 START_COST, START_NUMBERS = 4.0, 4_000_000
 #: Variances beyond which the information, sums of products of two of them, is no number.
@@ -341,12 +341,20 @@ class EntryObjective:
 
     def _sparse(self, x: Floats) -> Any:
         """K as a sparse array."""
-        from scipy.sparse import coo_array
+        from scipy.sparse import csr_array
 
+        taken, columns, starts = self._rows
+        return csr_array((x[taken], columns, starts), shape=self.S.shape)
+
+    @cached_property
+    def _rows(self) -> tuple[Places, Places, Places]:
+        """K by rows: which free entry each of its entries is, their columns, and where the rows begin."""
         rows, columns = self.entries
-        p = len(self.S)
-        places = np.concatenate([rows, columns[p:]]), np.concatenate([columns, rows[p:]])
-        return coo_array((np.concatenate([x, x[p:]]), places), shape=(p, p)).tocsr()
+        p, every = len(self.S), np.arange(len(rows))
+        taken, down = np.concatenate([every, every[p:]]), np.concatenate([rows, columns[p:]])
+        across = np.concatenate([columns, rows[p:]])
+        order = np.lexsort((across, down))
+        return taken[order], across[order], np.concatenate([[0], np.cumsum(np.bincount(down, minlength=p))])
 
     def scale(self, x: Floats, slope: Floats) -> Floats:
         """One over the information of each entry by itself (m,), from the entries of W that the slope holds."""

@@ -16,6 +16,7 @@ from scipy import optimize, stats
 import suffice as sf
 from suffice import extend
 from suffice.errors import DataError, EstimateError, NotFittedError, OptionError
+from suffice.solvers.covariance_selection import EntryObjective
 from suffice.solvers.registry import unregister
 
 Floats = NDArray[np.float64]
@@ -717,3 +718,20 @@ def test_a_strong_ridge_has_its_maximum(precision: float) -> None:
     # The positive root of ridge k^2 + n S k / 2 - n / 2 = 0, without cancellation.
     expected = n / (n * S / 2.0 + np.sqrt((n * S / 2.0) ** 2 + 2.0 * n * precision))
     np.testing.assert_allclose(np.diag(graph.precision_), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("nodes", [40, 130])
+def test_products_with_the_information_are_those_of_whole_matrices(nodes: int) -> None:
+    rng = np.random.default_rng(nodes)
+    pairs = np.array([(i, j) for i in range(nodes) for j in range(i) if rng.random() < 4 / nodes])
+    half = rng.normal(size=(nodes, 2 * nodes))
+    covariance = half @ half.T / (2 * nodes)
+    direction = rng.normal(size=nodes + len(pairs))
+    moved = np.diag(direction[:nodes])
+    for (i, j), value in zip(pairs, direction[nodes:], strict=True):
+        moved[i, j] = moved[j, i] = value
+    # Minus the Hessian of (log det K - tr(S K)) / 2 is W V W / 2; an edge stands in K twice.
+    image = covariance @ moved @ covariance
+    expected = [*(np.diag(image) / 2), *(image[i, j] for i, j in pairs)]
+    found = EntryObjective(np.eye(nodes), pairs).products_of(covariance)(direction)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
