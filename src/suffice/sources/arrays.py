@@ -190,6 +190,8 @@ def _code_integers(values: NDArray[Any], missing: NDArray[np.bool_] | None) -> C
     dtype = code_dtype(span)
     if low == 0 and values.dtype == dtype:
         return _with_missing(values, range(low, high + 1), missing)
+    if low == 0:
+        return _with_missing(values.astype(dtype), range(high + 1), missing)
     indices = np.empty(len(values), dtype)
     for block in blocks(len(values)):
         # Differences are below `span`, so wrapping around 2**64 does no harm to the largest unsigned numbers.

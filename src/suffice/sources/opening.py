@@ -217,11 +217,11 @@ def _open_pandas(pd: ModuleType, data: object, names: tuple[Hashable, ...] | Non
         base.check_names(tuple(labels))
         numbers = {name: number for number, name in enumerate(labels)}
 
-        kept = _kept_categories(pd, data)
+        kept = _kept_columns(pd, data)
 
         def column(name: Hashable) -> Column:
             if name in kept:
-                return PandasCategory(name, kept[name])
+                return (array_column if isinstance(kept[name], np.ndarray) else PandasCategory)(name, kept[name])
             # A string can only be the name of a column; of other names pandas may make something else.
             plain = type(name) is str and data.columns.nlevels == 1
             return pandas_column(name, data[name] if plain else data.iloc[:, numbers[name]])
@@ -232,16 +232,20 @@ def _open_pandas(pd: ModuleType, data: object, names: tuple[Hashable, ...] | Non
     return None
 
 
-def _kept_categories(pd: ModuleType, data: Any) -> dict[Hashable, Any]:
-    """The categorical columns of a frame, without the Series that pandas would wrap around each.
+def _kept_columns(pd: ModuleType, data: Any) -> dict[Hashable, Any]:
+    """The columns of a frame that are categories or arrays of NumPy, without the Series that pandas wraps around each.
 
     A Series takes longer to make than a small column to count. Where pandas has no such way in, there are none.
     """
     read = getattr(data, "_get_column_array", None)
     if read is None:
         return {}
+
+    def taken(kind: Any) -> bool:
+        return isinstance(kind, pd.CategoricalDtype) or (isinstance(kind, np.dtype) and kind.kind in "biufO")
+
     kinds = enumerate(zip(data.columns.tolist(), data.dtypes, strict=True))
-    return {name: read(number) for number, (name, kind) in kinds if isinstance(kind, pd.CategoricalDtype)}
+    return {name: read(number) for number, (name, kind) in kinds if taken(kind)}
 
 
 def _open_polars(pl: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
