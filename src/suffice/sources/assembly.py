@@ -30,23 +30,24 @@ def assemble(
     codes = np.empty((len(discrete), size), code_dtype(max((domain[name].card for name in discrete), default=0)))
     for row, name in enumerate(discrete):
         translations[name].write(rows, codes[row])
-    reals = np.empty((len(real), size))
+    reals, finite = np.empty((len(real), size)), np.ones(len(real), np.bool_)
     # Block by block, so that a matrix stored by rows is read once and not once for each column.
     for block in blocks(size if real else 0):
         span = slice(rows.start + block.start, rows.start + block.stop)
         for row, name in enumerate(real):
             reals[row, block] = columns[name].floats(span)
+        # A finite sum has only finite terms, and costs less than looking at each.
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite &= np.isfinite(reals[:, block].sum(axis=1))
     for row, name in enumerate(real):
-        check_numbers(domain[name], reals[row], start)
-    return Batch(domain, discrete, codes, real, reals, weights, size, start)
+        if not finite[row] or domain[name].kind == "count":
+            check_numbers(domain[name], reals[row], start)
+    return Batch(domain, discrete, codes, real, reals, weights, size, start, finite=bool(finite.all()))
 
 
 def check_numbers(variable: Variable, values: Floats, start: int) -> None:
     """Raise if a number is infinite or, in a count variable, not one of 0, 1, 2, ...; NaN is a missing value."""
-    # A finite sum has only finite terms, and costs less than looking at each.
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = bool(np.isfinite(values.sum()))
-    if not finite and (infinite := np.isinf(values)).any():
+    if (infinite := np.isinf(values)).any():
         row = int(infinite.argmax())
         raise DataError(
             f"Column {variable.name!r} holds {float(values[row])!r} (row {start + row}); expected finite numbers. "

@@ -55,10 +55,11 @@ class Batch:
     `codes` (discrete, rows) is C-contiguous uint8, uint16 or uint32; the code ``card`` of a variable is a missing
     value. `reals` (real, rows) is float64 and holds real and count variables; NaN is a missing value. `weights` is
     (rows,) or None. `start` is the number of the first row, from 0. `domain` has the states filled in; in data that is
-    read once they are the states seen so far. `complete` says that no code is a missing value; where it is false, that
-    is not known yet. Where rows are the steps of sequences, whole ones one after the other, `offsets` (sequences + 1,)
-    says where each begins, and the end; `raw` holds columns that are not to be coded, as Arrow arrays. `numbers`
-    (rows,) are the numbers of the rows where they do not count up from `start`. `note` says where they were read from.
+    read once they are the states seen so far. `complete` says that no code is a missing value, and `finite` that all
+    numbers are finite; where they are false, that is not known yet. Where rows are the steps of sequences, whole ones
+    one after the other, `offsets` (sequences + 1,) says where each begins, and the end; `raw` holds columns that are
+    not to be coded, as Arrow arrays. `numbers` (rows,) are the numbers of the rows where they do not count up from
+    `start`. `note` says where they were read from.
     """
 
     domain: Domain
@@ -74,6 +75,7 @@ class Batch:
     raw: Mapping[Hashable, Any] = field(default_factory=dict)
     numbers: Ints | None = None
     note: str = ""
+    finite: bool = False
 
     def number(self, row: int) -> int:
         """The number that a row of this batch has in the table, for messages."""
@@ -86,7 +88,10 @@ class Batch:
         codes, reals = np.ascontiguousarray(self.codes[:, rows]), np.ascontiguousarray(self.reals[:, rows])
         weights = None if self.weights is None else self.weights[rows]
         first, count = self.start + rows.start, len(range(self.rows)[rows])
-        return Batch(self.domain, self.discrete, codes, self.real, reals, weights, count, first, self.complete)
+        known = self.complete
+        return Batch(
+            self.domain, self.discrete, codes, self.real, reals, weights, count, first, known, finite=self.finite
+        )
 
     @classmethod
     def empty(cls, domain: Domain) -> Batch:

@@ -197,7 +197,7 @@ class _WeightedRows:
         #: Discrete variables in order.
         self.names = batch.discrete
         self.at_real = {name: row for row, name in enumerate(batch.real)}
-        self._missing: dict[Hashable, NDArray[np.bool_] | None] = {}
+        self._missing: dict[Hashable, NDArray[np.bool_] | None] = dict.fromkeys(batch.real) if batch.finite else {}
         if batch.complete:
             self.complete_codes = True
 
