@@ -11,31 +11,34 @@ from benchmarks.contender import Data, Run
 
 
 def fit(data: Data) -> Run:
-    """SciPy's L-BFGS over the diagonal and the edges of the precision, with the exact gradient."""
+    """SciPy's L-BFGS over diagonal and edges of the precision of standardised columns, with the exact gradient."""
     from scipy.optimize import minimize
 
     S, p = data["covariance"], len(data["covariance"])
     rows, columns = np.concatenate([np.tile(np.arange(p)[:, None], 2), data["edges"]]).T
     twice = np.where(rows == columns, 0.5, 1.0)
 
-    def loss(x: Any) -> tuple[float, Any]:
-        K = np.zeros((p, p))
-        K[rows, columns] = K[columns, rows] = x
-        try:
-            factor = np.linalg.cholesky(K)
-        except np.linalg.LinAlgError:
-            return 1e10, np.zeros_like(x)  # Far enough for the line search to turn back.
-        half = np.linalg.inv(factor)
-        value = np.log(np.diag(factor)).sum() - 0.5 * np.vdot(S, K)
-        return -value, -twice * (half.T @ half - S)[rows, columns]
-
     def run() -> object:
-        start = np.concatenate([1.0 / np.diag(S), np.zeros(len(rows) - p)])
+        units = np.sqrt(np.outer(np.diag(S), np.diag(S)))
+        R = S / units
+
+        def loss(x: Any) -> tuple[float, Any]:
+            K = np.zeros((p, p))
+            K[rows, columns] = K[columns, rows] = x
+            try:
+                factor = np.linalg.cholesky(K)
+            except np.linalg.LinAlgError:
+                return 1e10, np.zeros_like(x)  # Far enough for the line search to turn back.
+            half = np.linalg.inv(factor)
+            value = np.log(np.diag(factor)).sum() - 0.5 * np.vdot(R, K)
+            return -value, -twice * (half.T @ half - R)[rows, columns]
+
+        start = np.concatenate([np.ones(p), np.zeros(len(rows) - p)])
         options: Any = {"maxiter": 10_000, "maxfun": 20_000, "ftol": 1e-16, "gtol": 1e-8}
         x = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
         K = np.zeros((p, p))
         K[rows, columns] = K[columns, rows] = x
-        return K
+        return K / units
 
     return run
 
