@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from suffice.array_types import Floats, Ints
 from suffice.engines.chain import Chains
+from suffice.engines.chain_statistics import counts_by_code
 from suffice.engines.workers import worker_count
 from suffice.kernels import chain as chain_kernels
 from suffice.kernels import label_scores as kernels
@@ -28,6 +30,8 @@ from suffice.kernels.threads import run
 
 #: Sums that are kept apart until the end: at most this many, and this many numbers in all.
 MOST_SLOTS, SLOT_NUMBERS = 16, 4_000_000
+#: More calls than any estimate: compiled, however small.
+EVER = 1 << 60
 #: Bytes that matrices of transitions for each step may take at once.
 MATRIX_BYTES = 32_000_000
 
@@ -80,8 +84,10 @@ class ScoredSteps:
     ) -> None:
         """See the class."""
         self.design, self.packing, self.offsets, self.conditions = design, packing, offsets, conditions
-        self.threads, self.calls = worker_count(threads), calls
-        self.use = kernels.compiled(design, packing.size, calls)
+        self.threads = worker_count(threads)
+        self.use = kernels.compiled(design, packing.size, calls, besides=chain_kernels.seconds(offsets, packing.size))
+        # One choice for scores and chains, and for small pieces as for large ones: the price is paid once.
+        self.calls = None if calls is None else EVER if self.use else 0
         most = None if conditions is None else max(MATRIX_BYTES // (8 * packing.size**2), 1)
         self.pieces = chain_kernels.pieces(offsets, packing.size, most)
         # Rows of whole vectors are read and written half as fast again; what is beyond the labels has no mass.
@@ -98,7 +104,7 @@ class ScoredSteps:
     def expected(self, weights: ChainWeights, shares: Floats) -> ExpectedFeatures:
         """Log partition and expected features; shares (n,): how often each sequence counts."""
         size, count = self.packing.size, len(self.packing.labels)
-        slots = self._slots()
+        slots = self._slots
         log_partition = np.zeros(len(self.offsets) - 1)
         states = np.zeros((len(slots), count))
         transitions, ends = np.zeros((len(slots), size, size)), np.zeros((len(slots), 2, size))
@@ -240,6 +246,7 @@ class ScoredSteps:
 
         return logs
 
+    @cached_property
     def _slots(self) -> list[list[tuple[int, int]]]:
         """Consecutive pieces whose sums are taken together."""
         most = max(2, min(MOST_SLOTS, SLOT_NUMBERS // max(len(self.packing.labels), 1)))
@@ -293,7 +300,4 @@ class _OpenMoves:
 
 def _by_label(labels: Ints, rows: Floats, weight: Floats) -> Floats:
     """Rows (r, K), weighted (r,), summed by label (r,), of which K stands for none: (K + 1, K)."""
-    from scipy.sparse import csr_array
-
-    places = labels, np.arange(len(labels))
-    return np.asarray(csr_array((weight, places), shape=(rows.shape[1] + 1, len(labels))) @ rows)
+    return counts_by_code(labels.astype(np.int32), rows * weight[:, None], rows.shape[1] + 1)

@@ -19,9 +19,14 @@ def worker_count(threads: int | None) -> int:
     return whole_number(threads, "threads", otherwise=", or None for all cores")
 
 
-def with_one_blas_thread(call: Callable[[], Answer]) -> Answer:
-    """Make a call in which many small products follow each other: threads inside each would wait for one another."""
-    import scipy.linalg.blas  # noqa: F401  BLAS can be held to one thread once it is loaded.
+def with_one_blas_thread(call: Callable[[], Answer], *, of_scipy: bool = True) -> Answer:
+    """Make a call in which many small products follow each other: threads inside each would wait for one another.
+
+    of_scipy: whether they are SciPy's, whose own BLAS can be held to one thread once it is loaded; loading it takes
+    longer than many a fit.
+    """
+    if of_scipy:
+        import scipy.linalg.blas  # noqa: F401
 
     from suffice.kernels.threads import one_blas_thread
 

@@ -9,6 +9,7 @@ offsets alone, so that sums do not depend on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, Ints, Span
 from suffice.kernels import chain_numpy
 from suffice.kernels.arrays import frozen
-from suffice.kernels.chain_batches import EVEN, LEAST, BatchLayout, Recursion, batches, filled_up, spans
+from suffice.kernels.chain_batches import EVEN, LEAST, BatchLayout, Places, Recursion, batches, filled_up, spans
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import run, scratch
 
@@ -44,7 +45,7 @@ def pieces(offsets: Ints, size: int, limit: int | None = None) -> list[Span]:
 def seconds(offsets: Ints, size: int) -> float:
     """Estimated time of one pass forward and backward on the NumPy path."""
     longest = int(np.diff(offsets).max(initial=0))
-    return 3e-5 * longest + float(offsets[-1]) * (3e-9 * size * size + 6e-8 * size)
+    return 1.5e-5 * longest + float(offsets[-1]) * (1e-9 * size * size + 3e-8 * size)
 
 
 def compiled(offsets: Ints, size: int, calls: int | None) -> bool:
@@ -90,7 +91,7 @@ def expectations(
         sequences = _Sequences(potentials, transitions, ends, offsets, log_z, rows, joint.reshape(-1))
         parts = np.zeros((len(sequences.pieces), size, size))
 
-        def task(piece: Ints, number: int) -> None:
+        def task(piece: _SequencePiece, number: int) -> None:
             parts[number] = sequences.solve(piece, weights)
 
         _spread(task, sequences.pieces, threads)
@@ -119,7 +120,37 @@ def _plain(
     return out, sums
 
 
-def _known_pieces(offsets: Ints, size: int, *, batched: bool) -> tuple[Ints, ...]:
+@dataclass(frozen=True, eq=False)
+class _SequencePiece:
+    """Sequences that are worked on in one call: members (batches, width), -1 for none; width 1: one after the other.
+
+    starts (batches, width) are their first steps, and layout says where they lie.
+    """
+
+    members: Ints
+    there: NDArray[np.bool_]
+    starts: Places
+    layout: BatchLayout
+
+    @classmethod
+    def of(cls, members: Ints, offsets: Ints, size: int) -> _SequencePiece:
+        """Sequences one after the other lie where their steps are, those side by side in memory of their own."""
+        there = members >= 0
+        starts = np.where(there, offsets[members], 0).astype(np.uint64)
+        lengths = np.where(there, np.diff(offsets)[members], 0).astype(np.uint64)
+        if members.shape[1] == 1:
+            layout = BatchLayout(frozen(starts[:, 0] * np.uint64(size)), frozen(lengths), 0)
+        else:
+            layout = BatchLayout.of(lengths, filled_up(size, EVEN))
+        return cls(members, there, frozen(starts), layout)
+
+    @property
+    def width(self) -> int:
+        """Sequences side by side."""
+        return int(self.members.shape[1])
+
+
+def _known_pieces(offsets: Ints, size: int, *, batched: bool) -> tuple[_SequencePiece, ...]:
     """Those of few sequences are kept: a fit asks for the same ones again and again."""
     if len(offsets) > MOST_KNOWN:
         return _chosen_pieces(offsets, size, batched)
@@ -127,16 +158,20 @@ def _known_pieces(offsets: Ints, size: int, *, batched: bool) -> tuple[Ints, ...
 
 
 @lru_cache(maxsize=64)
-def _kept_pieces(offsets: bytes, size: int, batched: bool) -> tuple[Ints, ...]:
+def _kept_pieces(offsets: bytes, size: int, batched: bool) -> tuple[_SequencePiece, ...]:
     return _chosen_pieces(np.frombuffer(offsets, np.int64), size, batched)
 
 
-def _chosen_pieces(offsets: Ints, size: int, batched: bool) -> tuple[Ints, ...]:
+def _chosen_pieces(offsets: Ints, size: int, batched: bool) -> tuple[_SequencePiece, ...]:
+    return tuple(_SequencePiece.of(members, offsets, size) for members in _chosen_members(offsets, size, batched))
+
+
+def _chosen_members(offsets: Ints, size: int, batched: bool) -> list[Ints]:
     """Members (batches, width) of batches of about equal work, those of width 1 alone; by the offsets alone."""
     lengths = np.diff(offsets)
     some = [members for members in batches(lengths, size) if len(members)] if batched else []
     if not some:
-        return tuple(np.arange(first, last)[:, None] for first, last in pieces(offsets, size))
+        return [np.arange(first, last)[:, None] for first, last in pieces(offsets, size)]
     chosen: list[Ints] = []
     for members in some:
         costs = lengths[members[:, 0]] * members.shape[1] * filled_up(size, EVEN)
@@ -144,7 +179,7 @@ def _chosen_pieces(offsets: Ints, size: int, batched: bool) -> tuple[Ints, ...]:
     others = np.setdiff1d(np.arange(len(lengths)), np.concatenate([members.ravel() for members in some]))
     # One call for many of them: each call costs as much as some hundred steps.
     costs = lengths[others] * (size * size + 8 * size)
-    return (*chosen, *(others[first:last, None] for first, last in spans(costs, PIECE)))
+    return [*chosen, *(others[first:last, None] for first, last in spans(costs, PIECE))]
 
 
 class _Sequences:
@@ -164,37 +199,34 @@ class _Sequences:
         pairs: Floats,
     ) -> None:
         """Choose the batches; they need transitions that all steps share."""
-        self._size, self._offsets, self._lengths = potentials.shape[1], offsets, np.diff(offsets)
+        self._size = potentials.shape[1]
         self._potentials, self._rows = potentials.reshape(-1), rows.reshape(-1)
         self._out, self._pairs = out, pairs
         self.pieces = _known_pieces(offsets, self._size, batched=len(transitions) == 1 and not len(pairs))
         self._alone = Recursion(transitions, ends, batched=False)
-        beside = any(members.shape[1] > 1 for members in self.pieces)
+        beside = any(piece.width > 1 for piece in self.pieces)
         self._beside = Recursion(transitions, ends, batched=True) if beside else self._alone
 
-    def solve(self, members: Ints, weights: Floats | None) -> Floats | None:
+    def solve(self, piece: _SequencePiece, weights: Floats | None) -> Floats | None:
         """Log Z and forward rows; where there are weights (n,), posteriors, and the sums of joint ones (K, K)."""
-        work = self._one_by_one if members.shape[1] == 1 else self._side_by_side
-        return work(members, weights)
+        work = self._one_by_one if piece.width == 1 else self._side_by_side
+        return work(piece, weights)
 
-    def _one_by_one(self, members: Ints, weights: Floats | None) -> Floats | None:
-        begins, lengths = self._offsets[members[:, 0]] * self._size, self._lengths[members]
-        layout = BatchLayout(frozen(begins.astype(np.uint64)), frozen(lengths.astype(np.uint64)), 0)
-        out, sums = np.empty(members.shape), None
+    def _one_by_one(self, piece: _SequencePiece, weights: Floats | None) -> Floats | None:
+        members, out, sums = piece.members, np.empty(piece.members.shape), None
         if weights is None:
-            self._alone.forward(self._potentials, layout, out, self._rows)
+            self._alone.forward(self._potentials, piece.layout, out, self._rows)
         else:
-            sums = self._alone.posteriors(self._potentials, layout, weights[members], out, self._rows, self._pairs)
+            given = self._potentials, piece.layout, weights[members]
+            sums = self._alone.posteriors(*given, out, self._rows, self._pairs)
         self._out[members] = out
         return sums
 
-    def _side_by_side(self, members: Ints, weights: Floats | None) -> Floats | None:
+    def _side_by_side(self, piece: _SequencePiece, weights: Floats | None) -> Floats | None:
         from suffice.kernels.compiled.chain import pack, unpack
 
-        there = members >= 0
-        starts = frozen(np.where(there, self._offsets[members], 0).astype(np.uint64))
-        layout = BatchLayout.of(np.where(there, self._lengths[members], 0).astype(np.uint64), self._beside.size)
-        where = (np.uint64(self._size), starts, layout.lengths, np.uint64(self._beside.size), layout.begins)
+        members, there, layout = piece.members, piece.there, piece.layout
+        where = (np.uint64(self._size), piece.starts, layout.lengths, np.uint64(self._beside.size), layout.begins)
         potentials, rows = scratch(2 * layout.numbers).reshape(2, -1)
         out, sums = np.empty(members.shape), None
         pack(frozen(self._potentials), *where, potentials)

@@ -5,10 +5,17 @@ Sequences are ordered by length, so that those that still run at a step are the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
+
+#: Most offsets of sequences whose order is kept.
+MOST_KNOWN = 4096
 
 
 def _order(offsets: Ints) -> tuple[Ints, Ints, Ints]:
@@ -24,40 +31,72 @@ def _running(lengths: Ints) -> list[tuple[int, int]]:
     return list(enumerate(np.searchsorted(-lengths, -steps, side="left").tolist()))
 
 
-def _ahead(x: Floats, transitions: Floats, steps: Ints) -> Floats:
-    """Rows x (n, K) moved one step on, into the steps `steps`."""
-    if len(transitions) == 1:
-        return np.asarray(x @ transitions[0])
-    return np.asarray(np.einsum("ni,nij->nj", x, transitions[steps]))
+@dataclass(frozen=True, eq=False)
+class _ByTime:
+    """All steps of sequences by their time, those of longer sequences first, so that a time is one stretch of rows.
+
+    order: sequences by length. steps (n,) and sequences (n,): which each row is, the latter counted by length. bounds:
+    where each time begins. before: the row of the step before each of the rows from time 1 on. tails: last steps.
+    """
+
+    order: Ints
+    steps: Ints
+    sequences: Ints
+    bounds: list[int]
+    before: Ints
+    tails: Ints
+
+    @classmethod
+    def of(cls, offsets: Ints) -> _ByTime:
+        """Order the steps."""
+        order, starts, lengths = _order(offsets)
+        running = [n for _, n in _running(lengths)]
+        ends = np.cumsum([0, *running])
+        sequences = np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in running)])
+        times = np.repeat(np.arange(len(running)), running)
+        inner = times > 0
+        before = ends[times[inner] - 1] + sequences[inner]
+        some = lengths > 0
+        tails = ends[lengths[some] - 1] + np.flatnonzero(some)
+        return cls(order, starts[sequences] + times, sequences, ends.tolist(), before, tails)
 
 
-def _back(x: Floats, transitions: Floats, steps: Ints) -> Floats:
-    if len(transitions) == 1:
-        return np.asarray(x @ transitions[0].T)
-    return np.asarray(np.einsum("nj,nij->ni", x, transitions[steps]))
+@lru_cache(maxsize=16)
+def _kept_order(offsets: bytes) -> _ByTime:
+    return _ByTime.of(np.frombuffer(offsets, np.int64))
+
+
+def _by_time(offsets: Ints) -> _ByTime:
+    """The steps by time; those of few sequences are kept: a fit asks for the same ones again and again."""
+    if len(offsets) > MOST_KNOWN:
+        return _ByTime.of(offsets)
+    return _kept_order(np.ascontiguousarray(offsets, np.int64).tobytes())
 
 
 def masses(
     potentials: Floats, transitions: Floats, ends: Floats, offsets: Ints, least: float, out: Floats, rows: Floats
 ) -> None:
     """The log of the mass of each sequence, NaN where it is too small to tell; rows take the forward rows."""
-    order, starts, lengths = _order(offsets)
-    total = np.zeros(len(order))
+    by = _by_time(offsets)
+    ahead, scale = potentials[by.steps], np.empty(len(by.steps))
+    fresh, before = np.empty((len(by.order), ahead.shape[1])), ahead
     with np.errstate(divide="ignore", invalid="ignore"):
-        for t, n in _running(lengths):
-            steps = starts[:n] + t
-            ahead = (
-                ends[0] * potentials[steps]
-                if t == 0
-                else _ahead(rows[steps - 1], transitions, steps) * potentials[steps]
-            )
-            scale = ahead.sum(axis=1)
-            rows[steps] = ahead / scale[:, None]
-            total[:n] += np.where(scale > least, np.log(scale), np.nan)
-        some = lengths > 0
-        end = (rows[(starts + lengths - 1)[some]] * ends[1]).sum(axis=1)
-        total[some] += np.where(end > least, np.log(end), np.nan)
-    out[order] = total
+        for t, (first, last) in enumerate(pairwise(by.bounds)):
+            here = ahead[first:last]
+            if t == 0:
+                here *= ends[0]
+            elif len(transitions) == 1:
+                here *= np.matmul(before[: last - first], transitions[0], out=fresh[: last - first])
+            else:
+                here *= np.einsum("ni,nij->nj", before[: last - first], transitions[by.steps[first:last]])
+            here /= np.add.reduce(here, 1, out=scale[first:last])[:, None]
+            before = here
+        logs = np.where(scale > least, np.log(scale), np.nan)
+        total = np.bincount(by.sequences, logs, len(by.order)).astype(np.float64, copy=False)  # Whole numbers if empty.
+        end = ahead[by.tails] @ ends[1]
+        total[by.sequences[by.tails]] += np.where(end > least, np.log(end), np.nan)
+    rows[by.steps] = ahead
+    out[by.order] = total
 
 
 def posteriors(
@@ -73,34 +112,43 @@ def posteriors(
     pairs: Floats,
 ) -> None:
     """Turn forward rows into posteriors; sums (K, K) and pairs (steps, K, K) as in the compiled loops."""
-    order, starts, lengths = _order(offsets)
-    shared = len(transitions) == 1
-    fine = ~np.isnan(out[order])
-    back = np.tile(ends[1], (len(order), 1))
+    by = _by_time(offsets)
+    shared, count = len(transitions) == 1, by.bounds[1] if len(by.steps) else 0
+    forward, ahead = rows[by.steps], potentials[by.steps]
+    behind = np.tile(ends[1], (len(ahead), 1))
+    back = np.tile(ends[1], (len(by.order), 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        tail = (starts + lengths - 1)[lengths > 0]
-        rows[tail] *= ends[1]
-        rows[tail] /= rows[tail].sum(axis=1, keepdims=True)
-        for t, n in reversed(_running(lengths)):
-            if t == 0:
-                break
-            steps = starts[:n] + t
-            ahead = back[:n] * potentials[steps]
-            behind = _back(ahead, transitions, steps)
-            before = rows[steps - 1]
-            mass = (before * behind).sum(axis=1)
-            fine[:n] &= mass > least
-            inverse = np.where(fine[:n], 1.0 / np.where(fine[:n], mass, 1.0), 0.0)
-            before = np.where(fine[:n, None], before, 0.0)
-            share = np.where(fine[:n, None], ahead, 0.0) * (inverse * weights[order[:n]])[:, None]
-            if len(sums):
-                sums += before.T @ share if shared else np.einsum("ni,nij,nj->ij", before, transitions[steps], share)
-            if len(pairs):
-                near = transitions[0] if shared else transitions[steps]
-                pairs[steps] = before[:, :, None] * near * (ahead * inverse[:, None])[:, None, :]
-            rows[steps - 1] = before * behind * inverse[:, None]
-            back[:n] = behind / np.where(fine[:n], behind.sum(axis=1), 1.0)[:, None]
-    out[order] = np.where(fine, out[order], np.nan)
+        for t in range(len(by.bounds) - 2, 0, -1):
+            first, last = by.bounds[t], by.bounds[t + 1]
+            here, n = ahead[first:last], last - first
+            here *= back[:n]
+            near = behind[by.bounds[t - 1] : by.bounds[t - 1] + n]
+            if shared:
+                np.matmul(here, transitions[0].T, out=near)
+            else:
+                near[:] = np.einsum("nj,nij->ni", here, transitions[by.steps[first:last]])
+            np.divide(near, np.add.reduce(near, 1)[:, None], out=back[:n])
+        posterior = forward * behind
+        mass = posterior.sum(axis=1)
+        fine = ~np.isnan(out[by.order])
+        enough = mass > least
+        enough[by.tails] = True
+        fine[by.sequences[~enough]] = False
+        alive = fine[by.sequences]
+        inverse = np.where(alive, 1.0 / mass, 0.0)
+        rows[by.steps] = np.where(alive[:, None], posterior * inverse[:, None], 0.0)
+        inside = alive[count:]
+        left = np.where(inside[:, None], forward[by.before], 0.0)
+        right = np.where(inside[:, None], ahead[count:] * inverse[by.before, None], 0.0)
+        share = right * weights[by.order[by.sequences[count:]], None]
+        if shared:
+            sums += left.T @ share
+        else:
+            sums += np.einsum("ni,nij,nj->ij", left, transitions[by.steps[count:]], share)
+        if len(pairs):
+            near = transitions[0] if shared else transitions[by.steps[count:]]
+            pairs[by.steps[count:]] = left[:, :, None] * near * right[:, None, :]
+    out[by.order] = np.where(fine, out[by.order], np.nan)
 
 
 def best_lists(scores: Floats, transitions: Floats, ends: Floats, offsets: Ints, paths: Ints, values: Floats) -> None:

@@ -5,10 +5,11 @@ A design (steps, features) is sparse, by rows. Weights are packed: see `suffice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,9 +136,9 @@ def ranges(starts: Ints, lengths: Ints) -> Ints:
     return np.asarray(np.arange(total) + np.repeat(starts - before, lengths))
 
 
-def compiled(design: Matrix, size: int, calls: int | None) -> bool:
-    """Whether compiled loops pay for this design."""
-    seconds = 1e-8 * (len(design.indices) + design.rows) * size
+def compiled(design: Matrix, size: int, calls: int | None, *, besides: float = 0.0) -> bool:
+    """Whether compiled loops pay for this design; besides: seconds of what else would be done without them."""
+    seconds = besides + 3e-9 * (len(design.indices) + design.rows) * size
     return use_compiled("label scores", seconds, calls=calls, once=True)
 
 
@@ -148,12 +149,11 @@ def scores(design: Matrix, packing: Packing, weights: Floats, span: Span, out: F
 
         add_scores(*design.arrays, *packing.arrays, frozen(weights), packing.size, span, out)
         return
-    out[:] = 0.0
-    dense = packing.dense(weights)
-    for rows, columns, values in design.entries(span):
-        picked = dense[columns] if values is None else dense[columns] * values[:, None]
-        starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        out[rows[starts], : packing.size] += np.add.reduceat(picked, starts, axis=0)
+    sums = np.zeros((span[1] - span[0], packing.size))
+    for pairs in _pairs(design, packing, span):
+        sums += np.bincount(pairs.cells, pairs.times(weights[pairs.places]), sums.size).reshape(sums.shape)
+    out[:, : packing.size] = sums
+    out[:, packing.size :] = 0.0
 
 
 def scale_rows(scores: Floats, size: int, shift: Floats, *, use: bool) -> None:
@@ -178,15 +178,49 @@ def add_features(design: Matrix, packing: Packing, rows: Floats, span: Span, out
 
         loop(*design.arrays, *packing.arrays, frozen(rows), packing.size, span, out)
         return
-    dense = np.zeros((design.columns, packing.size))
-    for steps, columns, values in design.entries(span):
-        order = np.argsort(columns, kind="stable")
-        picked = rows[steps[order], : packing.size]
-        if values is not None:
-            picked = picked * values[order, None]
-        starts = np.flatnonzero(np.diff(columns[order], prepend=-1))
-        dense[columns[order][starts]] += np.add.reduceat(picked, starts, axis=0)
-    out += dense[packing.features, packing.labels]
+    inner = np.ascontiguousarray(rows[:, : packing.size]).reshape(-1)
+    for pairs in _pairs(design, packing, span):
+        out += np.bincount(pairs.places, pairs.times(inner[pairs.cells]), len(out))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Every weight at every step that has its feature: cells of (steps, K), places of weights, values or None."""
+
+    cells: Ints
+    places: Ints
+    values: Floats | None
+
+    def times(self, numbers: Floats) -> Floats:
+        """Numbers (pairs,), which may be written to, times the values."""
+        return numbers if self.values is None else np.multiply(numbers, self.values, out=numbers)
+
+
+#: Those of small designs, which come back many times, by the span, under the last packing asked for.
+_kept: WeakKeyDictionary[Matrix, tuple[Packing, dict[Span, list[_Pairs]]]] = WeakKeyDictionary()
+
+
+def _pairs(design: Matrix, packing: Packing, span: Span) -> Iterable[_Pairs]:
+    """The pairs of a span, in blocks of entries."""
+    if len(design.indices) > ENTRIES:
+        return _made_pairs(design, packing, span)
+    under, known = _kept.get(design, (None, {}))
+    if under is not packing:
+        known = {}
+        _kept[design] = packing, known
+    pairs = known.get(span)
+    if pairs is None:
+        pairs = known[span] = list(_made_pairs(design, packing, span))
+    return pairs
+
+
+def _made_pairs(design: Matrix, packing: Packing, span: Span) -> Iterator[_Pairs]:
+    for rows, columns, values in design.entries(span):
+        starts = packing.pointers[columns]
+        counts = packing.pointers[columns + 1] - starts
+        places = ranges(starts, counts)
+        cells = np.repeat(rows * np.int64(packing.size), counts) + packing.labels[places].astype(np.int64)
+        yield _Pairs(cells, places, None if values is None else np.repeat(values, counts))
 
 
 def count_labels(design: Matrix, packing: Packing, codes: Ints, weights: Floats) -> Floats:

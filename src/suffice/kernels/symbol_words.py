@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from suffice.array_types import Codes, Floats, Ints, Words32
+from suffice.array_types import Codes, Floats, Ints, Words, Words32
 from suffice.kernels.arrays import frozen
 from suffice.kernels.chain_batches import LEAST
 
@@ -62,7 +62,7 @@ class SymbolWords:
         return cls(card, length, np.where(firsts < 0, card - 1, firsts).astype(np.int32), words, bounds)
 
     @cached_property
-    def _places(self) -> Ints:
+    def _places(self) -> Words:
         return frozen(self.bounds.astype(np.uint64))
 
     def log_masses(self, initial: Floats, transitions: Floats, table: Floats) -> Floats:

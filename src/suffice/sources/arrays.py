@@ -30,7 +30,8 @@ SPAN = 65_536
 
 def array_column(name: Hashable, values: object, start: int = 0) -> Column:
     """A column from a NumPy array, a list, or anything that NumPy reads as one value a row."""
-    if isinstance(values, np.ma.MaskedArray):
+    # Its package loads for no plain array or list.
+    if isinstance(values, np.ndarray) and type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
         missing = np.ma.getmaskarray(values)
         if values.dtype.kind in "biuf" and values.ndim == 1:
             return NumberColumn(name, values.data, missing, start)

@@ -153,7 +153,7 @@ def _step_matrix(rows: Sequence[Any] | NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def _checked_array(array: NDArray[Any], what: str = "the data") -> NDArray[Any]:
-    if isinstance(array, np.ma.MaskedArray):
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # Its package loads for no other.
         mask = np.ma.getmaskarray(array)
         array = np.asarray(array.data, dtype=np.float64 if array.dtype.kind in "iuf" else object).copy()
         array[mask] = np.nan if array.dtype.kind == "f" else None

@@ -101,7 +101,7 @@ def climbed(
 
     # Threads of BLAS for the long vectors of the solver would fight with ours for the same cores.
     with np.errstate(over="ignore", invalid="ignore"):  # What is not a number ends a fit, and is told there.
-        outcome = with_one_blas_thread(call)
+        outcome = with_one_blas_thread(call, of_scipy=False)
     _refuse_far_weights(objective, outcome.state.parameters, solver)
     if best is not None:
         outcome = best.taken(outcome)
