@@ -160,6 +160,8 @@ def test_rows_must_be_proportions() -> None:
     with pytest.raises(sf.DataError, match=r"'b' holds 0.0 \(row 1\)"):
         sf.Dirichlet().fit({"a": [0.5, 1.0], "b": [0.5, 0.0]})
     with pytest.raises(sf.OptionError, match="two or more columns"):
+        sf.Dirichlet().fit([[0.5], [0.4]])
+    with pytest.raises(sf.DataError, match="Expected 2D array"):
         sf.Dirichlet().fit([0.5, 0.4])
     with pytest.raises(sf.MissingValueError, match="missing value"):
         sf.Dirichlet().fit({"a": [0.5, np.nan], "b": [0.5, 0.3]})

@@ -144,7 +144,7 @@ TABLE: list[Row] = [
     ("raw.fit(X, None)", sf.DataError, "no response: give y="),
     ("raw.fit(X, y[:59])", sf.DataError, "59 ... 60"),
     ("raw.fit(X, np.ones((60, 2, 2)))", sf.DataError, "(60, 2, 2)"),
-    ("raw.fit(X.iloc[:0], y[:0])", sf.EstimateError, "no rows ... Give rows"),
+    ("raw.fit(X.iloc[:0], y[:0])", sf.DataError, "0 sample(s) ... Give"),
     ("raw.fit(X, sick)", sf.DataError, "'y' holds 'yes' (str) ... expected a real number"),
     (
         "raw.fit(X, np.where(y > 5, np.nan, y))",
@@ -165,7 +165,7 @@ TABLE: list[Row] = [
     ("raw.fit(X, y, freq_weights=y)", NO_ARGUMENT, "no argument 'freq_weights' ... Did you mean 'sample_weight'?"),
     ("raw.fit(X, y, sample_weight=[1.0])", sf.DataError, "sample_weight ... 60"),
     ("raw.fit(X, y, sample_weight=-np.ones(60))", sf.DataError, "sample_weight ... -1.0 ... at least 0"),
-    ("raw.fit(X, y, sample_weight=np.zeros(60))", sf.DataError, "weights are 0"),
+    ("raw.fit(X, y, sample_weight=np.zeros(60))", sf.DataError, "weights are zero"),
     ("raw.fit(X, y, offset=[1.0])", sf.DataError, "offset ... 60"),
     ("raw.fit(X, y, offset='ofset')", NO_COLUMN, "offset is 'ofset' ... no column ... Give"),
     (
@@ -205,7 +205,7 @@ TABLE: list[Row] = [
     ("glm.predict(df.rename(columns={'dose': 'dsoe'}))", NO_COLUMN, "no column 'dose' ... Did you mean 'dsoe'?"),
     ("glm.predict(df.assign(sex='x'))", NO_STATE, "'sex' holds 'x' ... 'f', 'm'"),
     ("glm.predict(df.assign(age=np.nan))", sf.MissingValueError, "'age' has a missing value ... (row 0)"),
-    ("glm.predict(np.ones((3, 2)))", sf.DataError, "2 columns; expected 3"),
+    ("glm.predict(np.ones((3, 2)))", sf.DataError, "X has 2 features ... expecting 3 features ... Give"),
     ("glm.predict(df, type='link')", NO_ARGUMENT, "no argument 'type' ... Did you mean 'kind'?"),
     ("glm.predict(df, kind='links')", sf.OptionError, "kind is 'links' ... expected ... 'response'"),
     ("glm.predict(df, interval=95)", sf.OptionError, "level is 95 ... between 0 and 1"),

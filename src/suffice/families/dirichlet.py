@@ -212,6 +212,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     """
 
     member_class = DirichletMember
+    _takes_matrices = True
     alpha_: Floats
 
     def __init__(

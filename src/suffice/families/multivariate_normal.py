@@ -412,6 +412,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     """
 
     member_class = MultivariateNormalMember
+    _takes_matrices = True
     mean_: Floats
     covariance_: Floats
 

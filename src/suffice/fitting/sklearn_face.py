@@ -9,11 +9,23 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from suffice.errors import DataError, NotFittedError, NotOfferedError, asked_by, require, warn
+from suffice.errors import (
+    CallError,
+    DataError,
+    EstimateError,
+    MissingColumnError,
+    MissingValueError,
+    NotFittedError,
+    NotOfferedError,
+    asked_by,
+    require,
+    warn,
+)
 from suffice.fitting.matrices import matrix_of, string_names
 
 #: What a user meets at a place where scikit-learn would say the same.
@@ -21,7 +33,7 @@ ONE_AXIS = (
     "Expected 2D array, got {axes}D array instead. Reshape your data: X.reshape(-1, 1) for one column, "
     "X.reshape(1, -1) for one row."
 )
-TOO_FEW = "Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required: X has no {what}s."
+TOO_FEW = "Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required: X has no {what}s. Give some."
 #: Arguments of methods that are no metadata of rows.
 _PLAIN = {"self", "X", "y", "data", "columns", "kind", "threads", "target", "keep", "interval", "classes"}
 METHODS = ("fit", "partial_fit", "predict", "predict_proba", "score")
@@ -41,15 +53,23 @@ M = TypeVar("M", bound=KeepsFit)
 # -- rows and targets --------------------------------------------------------------------------------------------------
 
 
-def checked_rows(model: Any, X: Any, *, known: bool, sparse: bool = False) -> Any:
+def only_converts(values: object) -> bool:
+    """Whether values say no more of themselves than that they can be an array: they have not even a length."""
+    return hasattr(values, "__array__") and not hasattr(values, "__len__")
+
+
+def checked_rows(model: Any, X: Any, *, known: bool, sparse: bool = False, no_columns: bool = False) -> Any:
     """Rows as a model of columns takes them; what is no array of two axes, or has no rows or columns, is an error.
 
-    known: whether the model is fitted, and X must have as many columns as it was fitted with.
+    known: whether the model is fitted, and X must have as many columns as it was fitted with; no_columns: whether rows
+    without columns have been asked for.
     """
-    if hasattr(X, "__array__") and not hasattr(X, "shape"):
+    if only_converts(X):
         X = np.asarray(X)
     if isinstance(X, np.ndarray) and X.dtype.names is None and X.ndim != 2:
         raise DataError(ONE_AXIS.format(axes=X.ndim))
+    if isinstance(X, list | tuple | range) and X and all(isinstance(value, int | float | np.number) for value in X):
+        raise DataError(ONE_AXIS.format(axes=1))
     matrix = matrix_of(X)
     if matrix is None:
         return X
@@ -60,12 +80,13 @@ def checked_rows(model: Any, X: Any, *, known: bool, sparse: bool = False) -> An
             "Complex data not supported: X holds complex numbers. Give real and imaginary parts as columns."
         )
     shape = (matrix.rows, matrix.width)
-    if not matrix.width:
+    if not matrix.width and not no_columns:
         raise DataError(TOO_FEW.format(what="feature", shape=shape))
     if not matrix.rows:
         raise DataError(TOO_FEW.format(what="sample", shape=shape))
-    width = _width(model)
-    if known and matrix.names is None and width is not None and matrix.width != width:
+    width, names = (None, None) if model._fit is None or model._fit.seen is None else model._fit.seen
+    # A frame may have held the response too, so that only arrays are compared.
+    if known and matrix.names is None and names is None and width is not None and matrix.width != width:
         raise DataError(
             f"X has {matrix.width} features, but {type(model).__name__} is expecting {width} features as input."
         )
@@ -74,7 +95,7 @@ def checked_rows(model: Any, X: Any, *, known: bool, sparse: bool = False) -> An
 
 def one_target(y: Any) -> Any:
     """A response of one value a row: a column of a table counts, with a warning as scikit-learn gives it."""
-    if hasattr(y, "__array__") and not hasattr(y, "shape"):
+    if only_converts(y):
         y = np.asarray(y)
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
         words = "A column-vector y was passed when a 1d array was expected. Give y.ravel()."
@@ -91,13 +112,44 @@ def _conversion_warning() -> Any:
     return SufficeWarning if exceptions is None else exceptions.DataConversionWarning
 
 
+@contextmanager
+def named_causes(X: Any) -> Iterator[None]:
+    """Let the error of a fit name a cause that scikit-learn names: a value that is none, a single row or column."""
+    try:
+        yield
+    except MissingValueError as error:
+        if not isinstance(X, np.ndarray):
+            raise
+        raise MissingValueError(f"{error} (X contains NaN)") from error
+    except (EstimateError, MissingColumnError) as error:
+        matrix = matrix_of(X)
+        few = {} if matrix is None else {"n_samples": matrix.rows, "n_features": matrix.width}
+        single = [name for name, number in few.items() if number == 1]
+        if not single:
+            raise
+        raise type(error)(f"{error} (X has {' and '.join(f'{name}=1' for name in single)})") from error
+
+
 def weights_of(weights: Any) -> Any:
     """Weights as an array where they only say that they can be one; weights that are all zero are an error."""
-    if hasattr(weights, "__array__") and not hasattr(weights, "shape"):
+    if only_converts(weights):
         weights = np.asarray(weights)
     if isinstance(weights, np.ndarray | list) and len(weights) and not np.any(weights):
-        raise DataError("All weights are zero (sample_weight): there are no rows to learn from.")
+        raise DataError("All weights are zero (sample_weight): there are no rows to learn from. Give weights above 0.")
     return weights
+
+
+def real_rows(model: Any, X: Any, *, known: bool) -> Any:
+    """`checked_rows` of a model whose columns are all real: what can be no number is an error of its type."""
+    rows = checked_rows(model, X, known=known)
+    if isinstance(rows, np.ndarray) and rows.dtype == object:
+        try:
+            rows.astype(np.float64)
+        except TypeError as error:
+            raise CallError(f"X holds what is no number: {error}. Give an array of numbers.") from error
+        except ValueError:
+            return rows  # Texts: the column says which.
+    return rows
 
 
 # -- what was seen -----------------------------------------------------------------------------------------------------
@@ -179,6 +231,11 @@ def needs_response(model: object) -> str:
     return f"score_samples of a {type(model).__name__} needs y." if asked_by("sklearn") else ""
 
 
+def needs_target(model: object) -> str:
+    """Why scikit-learn is not offered a method that it would call without the column to predict."""
+    return f"predict of a {type(model).__name__} needs target=." if asked_by("sklearn") else ""
+
+
 # -- tags and metadata -------------------------------------------------------------------------------------------------
 
 
@@ -189,14 +246,24 @@ def tags(model: Any) -> Any:
     role: dict[str, Any] = dict(model._role())
     kind = role.pop("kind", None)
     multi_class, poor = role.pop("multi_class", True), role.pop("poor_score", False)
-    positive = role.pop("positive_target", False)
+    positive, several = role.pop("positive_target", False), role.pop("several_targets", False)
     return Tags(
         estimator_type=kind,
-        target_tags=TargetTags(required=kind is not None, positive_only=positive),
-        classifier_tags=ClassifierTags(multi_class=multi_class) if kind == "classifier" else None,
+        target_tags=TargetTags(
+            required=kind is not None, positive_only=positive, multi_output=several, single_output=not several
+        ),
+        classifier_tags=ClassifierTags(poor_score=poor, multi_class=multi_class) if kind == "classifier" else None,
         regressor_tags=RegressorTags(poor_score=poor) if kind == "regressor" else None,
         input_tags=InputTags(**role),
     )
+
+
+def role_of_sequences(_: object) -> dict[str, Any]:
+    """What a model of sequences or graphs is to scikit-learn: its X is no matrix of rows that can be put in any order.
+
+    What checks of scikit-learn then ask is what needs no rows; the tests list the others with their reasons.
+    """
+    return {"two_d_array": False}
 
 
 def metadata_of(model: Any, method: str) -> list[str]:

@@ -174,11 +174,11 @@ def test_a_missing_formula_package_names_the_extra(monkeypatch: pytest.MonkeyPat
         ({"y": COUNTS[:5]}, "400"),
         ({"y": np.where(COUNTS == 0, np.nan, COUNTS)}, "missing value"),
         ({"sample_weight": -np.ones(N)}, "weight"),
-        ({"sample_weight": np.zeros(N)}, "weights are 0"),
+        ({"sample_weight": np.zeros(N)}, "weights are zero"),
         ({"offset": np.ones(3)}, "offset"),
         ({"exposure": np.zeros(N)}, "exposure"),
         ({"X": np.where(X > 2, np.nan, X)}, "missing value"),
-        ({"X": X[:, :, None]}, "shape"),
+        ({"X": X[:, :, None]}, "Expected 2D array, got 3D"),
         ({"columns": ["one"]}, "columns="),
     ],
 )
@@ -273,7 +273,7 @@ def test_no_separation_is_claimed_where_there_is_none() -> None:
         y = rng.integers(0, 2, 25)
         if 0 < y.sum() < 25:
             model = sf.GLM("binomial").fit(x, y)
-            step = np.abs(np.column_stack([np.ones(25), x]).T @ (y - model.predict(x))).max()
+            step = np.abs(np.column_stack([np.ones(25), x]).T @ (y - model.predict(x, kind="response"))).max()
             assert model.separated_ or step < 1e-6
 
 
@@ -344,7 +344,7 @@ MIXED = [(1, "u"), (2, "v"), (3, "u"), (4, "v")]
     [
         (NUMBERS, np.array(NUMBERS), ("intercept", "x0", "x1")),
         (MIXED, np.array(MIXED, dtype=object), ("intercept", "x0", "x1[v]")),
-        ([1.0, 2.0, 3.0, 4.0], np.array([1.0, 2.0, 3.0, 4.0]), ("intercept", "x0")),
+        ([[1.0], [2.0], [3.0], [4.0]], np.array([[1.0], [2.0], [3.0], [4.0]]), ("intercept", "x0")),
     ],
 )
 def test_lists_of_rows_are_named_as_arrays_are(rows: Any, array: Any, names: Any) -> None:
@@ -357,12 +357,29 @@ def test_lists_of_rows_are_named_as_arrays_are(rows: Any, array: Any, names: Any
             assert fitted.score(X, y) == pytest.approx(fits[0].score(rows, y), rel=1e-12)
 
 
+@pytest.mark.parametrize("X", [np.arange(4.0), [0.0, 1.0, 2.0, 3.0], range(4)])
+def test_one_column_is_given_as_a_column(X: Any) -> None:
+    with pytest.raises(sf.DataError, match=r"Expected 2D array.*X\.reshape\(-1, 1\)"):
+        sf.GLM("poisson").fit(X, [1, 2, 5, 3])
+    model = sf.GLM("poisson").fit(np.arange(4.0)[:, None], [1, 2, 5, 3])
+    with pytest.raises(sf.DataError, match="Expected 2D array"):
+        model.predict(X)
+
+
+def test_no_columns_are_asked_for() -> None:
+    empty, y = np.empty((4, 0)), [1, 2, 5, 4]
+    with pytest.raises(sf.DataError, match=r"0 feature\(s\)"):
+        sf.GLM("poisson").fit(empty, y)
+    alone = sf.GLM("poisson").fit(empty, y, columns=[])
+    np.testing.assert_allclose(alone.predict(empty), 3.0, rtol=1e-12)
+
+
 def test_a_list_predicts_from_a_fit_to_an_array_or_a_table() -> None:
     fitted = sf.GLM("poisson").fit(np.array([[1.0], [2.0], [3.0]]), [1, 2, 5])
     assert fitted.predict([[1.0]]) == pytest.approx(np.exp(fitted.intercept_ + fitted.coefficients_["x0"]))
     named = sf.GLM("poisson").fit({"age": [1.0, 2.0, 3.0]}, [1, 2, 5])
     assert named.predict([[1.0]]) == pytest.approx(fitted.predict([[1.0]]))
-    with pytest.raises(sf.DataError, match="X has 2 columns; expected 1, those of the fit"):
+    with pytest.raises(sf.DataError, match="X has 2 features, but GLM is expecting 1 features as input"):
         named.predict([[1.0, 2.0]])
 
 
@@ -378,5 +395,5 @@ def test_the_response_is_a_column_of_a_list_of_rows() -> None:
     fitted = sf.GLM("poisson").fit(rows, "x1")
     alone = sf.GLM("poisson").fit([[1.0], [2.0], [3.0]], [1, 2, 5])
     np.testing.assert_allclose(fitted.parameters_, alone.parameters_, rtol=1e-12)
-    np.testing.assert_allclose(fitted.predict(rows), alone.predict([1.0, 2.0, 3.0]), rtol=1e-12)
+    np.testing.assert_allclose(fitted.predict(rows), alone.predict([[1.0], [2.0], [3.0]]), rtol=1e-12)
     assert fitted.score(rows, "x1") == pytest.approx(alone.score([[1.0], [2.0], [3.0]], [1, 2, 5]), rel=1e-12)

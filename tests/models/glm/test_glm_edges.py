@@ -38,7 +38,7 @@ def test_a_formula_takes_labels_as_a_table_does() -> None:
         assert formula.classes_.tolist() == table.classes_.tolist()
         assert formula.score(data) == pytest.approx(table.score(data, name), rel=1e-12)
     # The second label is the success: "yes" comes after "no".
-    chance = sf.GLM("binomial", formula="won ~ 1").fit(data).predict(data)[0]
+    chance = sf.GLM("binomial", formula="won ~ 1").fit(data).predict_proba(data)[0, 1]
     assert chance == pytest.approx((data["won"] == "yes").mean(), rel=1e-9)
 
 
@@ -89,7 +89,7 @@ def test_a_dropped_column_leaves_the_fit_of_the_others(family: Any) -> None:
         assert model.n_params_ == plain.n_params_
         assert model.df_resid_ == plain.df_resid_
         assert any("x1" in one for one in model.report_.warnings)
-    np.testing.assert_allclose(model.predict(more), plain.predict(X), atol=1e-6)
+    np.testing.assert_allclose(model.predict(more, kind="response"), plain.predict(X, kind="response"), atol=1e-6)
 
 
 def test_the_sandwich_of_a_softmax_without_a_dropped_column() -> None:
@@ -197,7 +197,7 @@ def test_what_separation_leaves_open_has_no_finite_error(family: Any) -> None:
     assert model.separated_
     error = np.ravel(model.standard_errors_)
     assert np.isfinite(error).tolist() == [True, False, False]
-    alone = sf.GLM(family).fit(np.empty((8, 0)), y[:8])
+    alone = sf.GLM(family).fit(np.empty((8, 0)), y[:8], columns=[])
     assert error[0] == pytest.approx(np.ravel(alone.standard_errors_)[0], rel=1e-6)
     ends = np.asarray(model.intervals()).reshape(3, 2)
     np.testing.assert_array_equal(ends[2], [-np.inf, np.inf])

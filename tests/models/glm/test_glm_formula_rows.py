@@ -78,11 +78,13 @@ def test_a_formula_from_every_source_is_that_of_the_rows_in_memory(
     assert model.report_.log_likelihood == pytest.approx(expected.report_.log_likelihood, rel=1e-12)
     assert model.report_.rows == N
     some = FRAME[FRAME["group"] != "low"].head(9)  # Neither all levels nor the mean of the fit are in these rows.
-    np.testing.assert_allclose(model.predict(some), expected.predict(some), rtol=1e-10)
+    np.testing.assert_allclose(
+        model.predict(some, kind="response"), expected.predict(some, kind="response"), rtol=1e-10
+    )
     if kind != "duckdb":  # Its rows come in no order of their own.
-        there = model.predict(X)
+        there = model.predict(X, kind="response")
         there = there.compute() if kind == "dask" else there  # type: ignore[attr-defined]
-        np.testing.assert_allclose(np.squeeze(there), expected.predict(FRAME), rtol=1e-10)
+        np.testing.assert_allclose(np.squeeze(there), expected.predict(FRAME, kind="response"), rtol=1e-10)
 
 
 def test_a_formula_that_was_fitted_from_files_survives_one(tmp_path: Path) -> None:

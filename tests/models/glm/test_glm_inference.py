@@ -95,7 +95,7 @@ def test_analysis_of_deviance_of_randomised_trial_counts() -> None:
     # outcome 2 df, deviance 5.4523, p 0.06547; treatment 2 df, deviance 0.0000, p 1.00000.
     counts = np.array([18, 17, 15, 20, 10, 20, 25, 13, 12.0])
     outcome, treatment = np.tile(["1", "2", "3"], 3), np.repeat(["1", "2", "3"], 3)
-    null = sf.GLM("poisson").fit(np.empty((9, 0)), counts)
+    null = sf.GLM("poisson").fit(np.empty((9, 0)), counts, columns=[])
     one = sf.GLM("poisson").fit({"outcome": outcome}, counts)
     both = sf.GLM("poisson").fit({"outcome": outcome, "treatment": treatment}, counts)
     first, second = one.anova(null), both.anova(one)
@@ -108,24 +108,29 @@ def test_a_known_dispersion_makes_the_test_chi_squared() -> None:
     # Clotting times of blood (McCullagh and Nelder 1989, p. 300), as in R's help of glm.
     u = np.log([5.0, 10, 15, 20, 30, 40, 60, 80, 100])[:, None]
     times = np.array([118.0, 58, 42, 35, 27, 25, 21, 19, 18])
-    null, fit = (sf.GLM("gamma").fit(rows, times) for rows in (np.empty((9, 0)), u))
+    null, fit = (sf.GLM("gamma").fit(rows, times, columns=names) for rows, names in ((np.empty((9, 0)), []), (u, None)))
     estimated = fit.anova(null)
     # R prints: null deviance 3.51283, residual deviance 0.01673 on 7 df, dispersion 0.002446.
     assert (round(null.deviance_, 5), round(fit.deviance_, 5)) == (3.51283, 0.01673)
     assert (estimated.name, estimated.df, estimated.df_rest) == ("F", 1.0, 7.0)
     assert estimated.statistic == pytest.approx((3.51283 - 0.01673) / 0.002446, rel=3e-4)
     for phi in (0.5, 1.0):
-        null, fit = (sf.GLM("gamma", dispersion=phi).fit(rows, times) for rows in (np.empty((9, 0)), u))
+        null, fit = (
+            sf.GLM("gamma", dispersion=phi).fit(rows, times, columns=names)
+            for rows, names in ((np.empty((9, 0)), []), (u, None))
+        )
         means = [model.predict(rows) for model, rows in ((null, np.empty((9, 0))), (fit, u))]
         small, large = (stats.gamma.logpdf(times, 1 / phi, scale=phi * mean).sum() for mean in means)  # type: ignore[union-attr]
         found = null.anova(fit)
         assert (found.name, found.df_rest) == ("chi2", None)
         assert found.statistic == pytest.approx(2 * (large - small), rel=1e-9)
         assert found.p_value == pytest.approx(stats.chi2.sf(2 * (large - small), 1), rel=1e-8)
-    waits = [sf.GLM(sf.Exponential()).fit(rows, times) for rows in (np.empty((9, 0)), u)]
+    waits = [
+        sf.GLM(sf.Exponential()).fit(rows, times, columns=names) for rows, names in ((np.empty((9, 0)), []), (u, None))
+    ]
     assert waits[0].anova(waits[1]).statistic == pytest.approx(found.statistic, rel=1e-9)
     with pytest.raises(sf.OptionError, match=r"the dispersions 1\.0 and None"):
-        sf.GLM("gamma").fit(np.empty((9, 0)), times).anova(fit)
+        sf.GLM("gamma").fit(np.empty((9, 0)), times, columns=[]).anova(fit)
 
 
 def test_the_ratio_of_vector_regressions_is_that_of_wilks() -> None:

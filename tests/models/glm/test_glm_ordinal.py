@@ -142,7 +142,7 @@ def test_the_null_deviance_is_that_of_the_thresholds_alone() -> None:
     model = sf.GLM("ordinal").fit(X, y)
     assert model.null_deviance_ == pytest.approx(-2 * N * float(shares @ np.log(shares)), rel=1e-12)
     offset = X[:, 0]
-    alone = sf.GLM("ordinal").fit(np.empty((N, 0)), y, offset=offset)
+    alone = sf.GLM("ordinal").fit(np.empty((N, 0)), y, offset=offset, columns=[])
     assert sf.GLM("ordinal").fit(X, y, offset=offset).null_deviance_ == pytest.approx(alone.deviance_, rel=1e-10)
     assert alone.null_deviance_ == pytest.approx(alone.deviance_, rel=1e-10)
 
@@ -157,7 +157,7 @@ def test_two_labels_are_a_binomial_regression(link: Any) -> None:
     np.testing.assert_allclose(two.coefficients_, one.coefficients_, rtol=1e-6)
     np.testing.assert_allclose(two.thresholds_, [-one.intercept_], rtol=1e-6)
     np.testing.assert_allclose(two.standard_errors_, one.standard_errors_, rtol=1e-5)
-    np.testing.assert_allclose(two.predict_proba(X)[:, 1], one.predict(X), rtol=1e-7)
+    np.testing.assert_allclose(two.predict_proba(X)[:, 1], one.predict_proba(X)[:, 1], rtol=1e-7)
     assert two.log_likelihood_ == pytest.approx(one.log_likelihood_, rel=1e-11)
 
 
@@ -170,7 +170,7 @@ def test_predictions_scores_draws_and_names() -> None:
     assert model.parameters_.names == (*model.thresholds_.names, "x0", "x1", "x2")
     assert model.intercept_ == 0.0
     assert (np.diff(model.thresholds_) > 0).all()
-    shares = model.predict(X)
+    shares = model.predict_proba(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
     below = special.expit(np.asarray(model.thresholds_) - (X @ np.asarray(model.coefficients_))[:, None])
     np.testing.assert_allclose(shares.cumsum(axis=1)[:, :-1], below, rtol=1e-9)
@@ -262,10 +262,10 @@ def test_sparse_dense_factors_and_formula_agree() -> None:
         np.testing.assert_allclose(other.parameters_, dense.parameters_, rtol=1e-9)
         np.testing.assert_allclose(other.standard_errors_, dense.standard_errors_, rtol=1e-9)
     assert coded.coefficients_.names == ("a", "g[v]", "g[w]")  # The first level is the reference: no intercept is lost.
-    np.testing.assert_allclose(formula.predict(frame), coded.predict(frame), rtol=1e-9)
+    np.testing.assert_allclose(formula.predict_proba(frame), coded.predict_proba(frame), rtol=1e-9)
     with pytest.raises(sf.UnknownStateError, match="'z'"):
         coded.predict(frame.assign(g="z"))
-    assert sf.GLM("ordinal", unknown="pool").fit(frame, y="y").predict(frame.assign(g="z")).shape == (N, 4)
+    assert sf.GLM("ordinal", unknown="pool").fit(frame, y="y").predict_proba(frame.assign(g="z")).shape == (N, 4)
 
 
 def test_a_factor_of_many_levels_has_its_own_block() -> None:
@@ -380,20 +380,20 @@ def test_a_full_covariance_and_a_laplace_prior() -> None:
 
 def test_a_label_without_rows_is_named() -> None:
     y = codes("logit")
-    with pytest.raises(sf.EstimateError, match=r"No row has the label 9 of the ordered labels"):
+    with pytest.raises(sf.EstimateError, match=r"No row has the class 9 of the ordered labels"):
         sf.GLM("ordinal", states=[0, 1, 9, 2, 3]).fit(X, y)
     weights = (y != 2).astype(float)
-    with pytest.raises(sf.EstimateError, match="No row has the label 2 "):
+    with pytest.raises(sf.EstimateError, match="No row has the class 2 "):
         sf.GLM("ordinal", prior=sf.Normal(variance=1.0)).fit(X, y, weights)
     with pytest.raises(sf.EstimateError, match="single label"):
         sf.GLM("ordinal").fit(X, np.ones(N, dtype=int))
     with pytest.raises(sf.EstimateError, match="at most 1,000"):
-        sf.GLM("ordinal").fit(np.arange(1_200.0), np.arange(1_200))
+        sf.GLM("ordinal").fit(np.arange(1_200.0)[:, None], np.arange(1_200))
 
 
 @pytest.mark.parametrize("link", list(LOWER))
 def test_complete_separation_is_found_and_a_prior_makes_it_finite(link: Any) -> None:
-    x = np.arange(12.0)
+    x = np.arange(12.0)[:, None]
     y = np.repeat([0, 1, 2], 4)
     model = sf.GLM("ordinal", link=link, max_iter=50).fit(x, y)
     assert model.separated_
@@ -418,13 +418,13 @@ def test_partial_separation_keeps_what_the_other_rows_say() -> None:
     model = sf.GLM("ordinal").fit(np.column_stack([x, top]).astype(float), y)
     assert model.separated_
     assert model.coefficients_["x1"] == np.inf
-    rest = sf.GLM("binomial").fit(x[~top], y[~top])
+    rest = sf.GLM("binomial").fit(x[~top, None], y[~top])
     assert model.log_likelihood_ == pytest.approx(rest.log_likelihood_, abs=1e-9)
     assert model.coefficients_["x0"] == pytest.approx(rest.coefficients_["x0"], abs=1e-7)
     assert model.thresholds_["0|1"] == pytest.approx(-rest.intercept_, abs=1e-7)
     rows = np.column_stack([x, top]).astype(float)
-    np.testing.assert_allclose(model.predict(rows)[top], np.tile([0.0, 0.0, 1.0], (top.sum(), 1)), atol=1e-12)
-    np.testing.assert_allclose(model.predict(rows)[~top, 1], rest.predict(x[~top]), atol=1e-8)
+    np.testing.assert_allclose(model.predict_proba(rows)[top], np.tile([0.0, 0.0, 1.0], (top.sum(), 1)), atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(rows)[~top, 1], rest.predict_proba(x[~top, None])[:, 1], atol=1e-8)
     assert len(y) * model.score(rows, y) == pytest.approx(model.log_likelihood_, abs=1e-8)
 
 

@@ -90,4 +90,4 @@ def test_statsmodels_finds_the_same_thresholds(link: Any, law: str) -> None:
     np.testing.assert_allclose(mine.coefficients_, theirs.params[:3], atol=1e-5)
     np.testing.assert_allclose(np.asarray(mine.standard_errors_)[3:], theirs.bse[:3], rtol=1e-3)
     assert mine.log_likelihood_ == pytest.approx(theirs.llf, abs=1e-8)
-    np.testing.assert_allclose(mine.predict(X), theirs.predict(X), atol=1e-5)
+    np.testing.assert_allclose(mine.predict_proba(X), theirs.predict(X), atol=1e-5)

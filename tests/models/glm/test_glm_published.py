@@ -48,7 +48,7 @@ def test_dobson_counts_typed_in() -> None:
 
 def test_clotting_times_typed_in() -> None:
     """Hurn and others (1945), as in McCullagh and Nelder (1989): gamma times against the log of the concentration."""
-    u = np.log([5, 10, 15, 20, 30, 40, 60, 80, 100])
+    u = np.log([5, 10, 15, 20, 30, 40, 60, 80, 100])[:, None]
     times = [118, 58, 42, 35, 27, 25, 21, 19, 18]
     model = sf.GLM(family=sf.Gamma()).fit(u, times)
     np.testing.assert_allclose(model.parameters_, [-0.0165544, 0.0153431], atol=5e-8)

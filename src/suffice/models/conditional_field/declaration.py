@@ -16,6 +16,7 @@ from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator
 from suffice.fitting.report import MatchedStatistics, Report
+from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.conditional_field.decoding import FieldDecoder
 from suffice.models.conditional_field.evaluation import Evaluation
 from suffice.models.conditional_field.fitted import FieldFitted
@@ -37,6 +38,8 @@ _ONLY_MAP = (
 
 class ConditionalField(Estimator):
     """A conditional random field: p(labels | what is known) with weights that are learned."""
+
+    _role = role_of_sequences
 
     @abstractmethod
     def _task(self) -> FieldTask[Any, Any, Any, Any]:

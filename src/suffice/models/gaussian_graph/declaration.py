@@ -14,6 +14,7 @@ from suffice.checks import choice
 from suffice.choices import GaussianSolver, GraphFrame, Registered, choices
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
+from suffice.fitting.sklearn_face import Offered, needs_target
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
@@ -55,6 +56,7 @@ class GaussianGraph(SummaryEstimator):
     """
 
     fitted_: GaussianGraphFitted
+    _takes_matrices = True
 
     _idle = (
         Idle(
@@ -195,7 +197,7 @@ class GaussianGraph(SummaryEstimator):
     query = delegated(GaussianGraphFitted.query)
     marginal = delegated(GaussianGraphFitted.marginal)
     score_samples = delegated(GaussianGraphFitted.score_samples)
-    predict = delegated(GaussianGraphFitted.predict)
+    predict = Offered(delegated(GaussianGraphFitted.predict), needs_target)
     sample = drawn(GaussianGraphFitted.sample)
 
     # -- figures -----------------------------------------------------------------------------------------------------

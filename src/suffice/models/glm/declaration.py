@@ -35,7 +35,7 @@ from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import ResponseEstimator, delegated_property
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
-from suffice.fitting.sklearn_face import Offered, needs_response, remember
+from suffice.fitting.sklearn_face import Offered, checked_rows, named_causes, needs_response, remember, weights_of
 from suffice.models.glm import rowwise
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
@@ -55,7 +55,7 @@ from suffice.models.glm.results import (
     regression_table,
     wald_intervals,
 )
-from suffice.models.glm.roles import glm_role, without_classes
+from suffice.models.glm.roles import checked_response, first_classes, glm_role, without_classes, without_one_pass
 from suffice.models.glm.task import GLMTask
 from suffice.options import RunOptions, own_options
 from suffice.statistics import Summary
@@ -151,6 +151,9 @@ class GLM(ResponseEstimator):
         """The options, with the family that was fitted."""
         return self._task(vectors=self.fitted_.residual_covariance is not None).options
 
+    def _rows(self, X: Any, *, known: bool = False, no_columns: bool = False) -> Any:
+        return checked_rows(self, X, known=known, sparse=True, no_columns=no_columns)
+
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def _summarized(self, given: Inputs) -> Summary | None:
@@ -177,17 +180,20 @@ class GLM(ResponseEstimator):
             offset: added to the linear predictor, or the name of a column.
             exposure: multiplies the mean (log link), or the name of a column.
             trials: of each row, where y is the number of successes.
-            columns: names for the columns of an array, or the explanatory columns of a table.
+            columns: names for the columns of an array, or the explanatory columns of a table; none, ``columns=[]``, for
+                the intercept alone.
 
         Returns:
             self
         """
-        more = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure, "trials": trials}
+        X, y = self._rows(X, no_columns=columns is not None), checked_response(self, y)
+        more = {"sample_weight": weights_of(sample_weight), "offset": offset, "exposure": exposure, "trials": trials}
         given = Inputs(X, {"y": y, **more, "columns": columns})
         wide = hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
         task = self._task(vectors=wide and declared(self._options["family"]).family.name == "gaussian")
-        # The products of a fit are many and small: threads inside each would wait for one another.
-        return remember(self._adopt(with_one_blas_thread(lambda: run(task, given, self._control()))), X)
+        with named_causes(X):
+            # The products of a fit are many and small: threads inside each would wait for one another.
+            return remember(self._adopt(with_one_blas_thread(lambda: run(task, given, self._control()))), X)
 
     def partial_fit(
         self,
@@ -198,18 +204,23 @@ class GLM(ResponseEstimator):
         offset: Any = None,
         exposure: Any = None,
         columns: Any = None,
+        classes: Any = None,
     ) -> Self:
         """Go through the rows once, in their order: ``theta += step (y - mean) x`` for each (least mean squares).
 
         A prior enters with one over the number of rows of this call for each row. The first call begins at `start`, or
-        at zero. `updates_` counts the updates so far, which is what schedules of `step_size` see.
+        at zero. `updates_` counts the updates so far, which is what schedules of `step_size` see. `classes` are both
+        labels of a binomial response, where the first rows may not show them.
         """
-        task = self._task()
-        task.check_one_pass()
-        more = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure, "columns": columns}
+        X, y = self._rows(X, known=self._fit is not None), checked_response(self, y)
         known = None if self._bare_report() is None else self.fitted_
+        task = GLMTask.of({**self._options, "states": first_classes(self, known, classes)})
+        more = {"sample_weight": weights_of(sample_weight), "offset": offset, "exposure": exposure, "columns": columns}
         data = task.read(Inputs(X, {"y": y, **more}), known, "join")
-        return self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
+        made = self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
+        return remember(made, X)
+
+    partial_fit = Offered(partial_fit, without_one_pass)  # type: ignore[assignment]
 
     # -- coefficients ------------------------------------------------------------------------------------------------
 
@@ -399,7 +410,7 @@ class GLM(ResponseEstimator):
         self,
         X: Any,
         *,
-        kind: Predicted = "response",
+        kind: Predicted | None = None,
         offset: Any = None,
         exposure: Any = None,
         interval: float | None = None,
@@ -411,13 +422,18 @@ class GLM(ResponseEstimator):
                 back is such a frame with a column "prediction" (with an interval "lower" and "upper", too), or one for
                 each label.
             kind: "response" (the mean; for labels their probabilities), "link" (the linear predictor; of ordered labels
-                threshold less linear predictor, for each threshold), or "class" (the likeliest label).
+                threshold less linear predictor, for each threshold), or "class" (the likeliest label). Labels are
+                predicted by the likeliest one unless said or with an interval, all else by the mean.
             offset: as in `fit`.
             exposure: as in `fit`.
             interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
         """
+        fitted = self.fitted_
+        X = self._rows(X, no_columns=not fitted.design.columns)
         given, unknown = Inputs(X, {"offset": offset, "exposure": exposure}), self._options["unknown"]
-        answer: NDArray[Any] = rowwise.predicted(self.fitted_, given, unknown, kind, interval, self._df())
+        if kind is None:
+            kind = "response" if fitted.classes is None or interval is not None else "class"
+        answer: NDArray[Any] = rowwise.predicted(fitted, given, unknown, kind, interval, self._df())
         return answer
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
@@ -425,7 +441,7 @@ class GLM(ResponseEstimator):
         fitted = self.fitted_
         if fitted.classes is None and not fitted.family_object.labels:
             raise OptionError(f"The {fitted.family} family has no classes. Use predict, or a family of labels.")
-        given = Inputs(X, {"offset": offset})
+        given = Inputs(self._rows(X, no_columns=not fitted.design.columns), {"offset": offset})
         shares: Floats = rowwise.predicted(fitted, given, self._options["unknown"], labels=True)
         return shares
 
@@ -469,7 +485,7 @@ class GLM(ResponseEstimator):
     def sample(self, X: Any, random_state: Any = None, *, offset: Any = None, exposure: Any = None) -> NDArray[Any]:
         """One response for each row of a table in this process, drawn from the fitted distribution."""
         rowwise.check_drawn(X)
-        mean = np.asarray(self.predict(X, offset=offset, exposure=exposure))
+        mean = np.asarray(self.predict(X, kind="response", offset=offset, exposure=exposure))
         return np.asarray(self.fitted_.family_object.draw(self.fitted_, mean, generator(random_state)))
 
     def portrait(self) -> Portrait:

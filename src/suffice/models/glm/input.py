@@ -102,15 +102,12 @@ def read_matrix(X: Any, columns: Any, coding: Coding) -> tuple[Design, DesignRow
         return Design(coding.constant, (), tuple(map(str, names))), DesignRows(
             np.empty((matrix.shape[0], 0)), (), matrix
         )
-    values = X[:, None] if X.ndim == 1 else X
-    if values.ndim != 2:
-        raise DataError(f"X has shape {X.shape}; expected (rows, columns).")
-    names = column_names(columns, values.shape[1])
+    names = column_names(columns, X.shape[1])
     coding.check(names)
     if coding.categorical:
         places = {name: number for number, name in enumerate(names)}
-        return read_columns(names, lambda name: any_column(name, values[:, places[name]]), len(values), coding)
-    reals = np.asarray(values, dtype=np.float64)
+        return read_columns(names, lambda name: any_column(name, X[:, places[name]]), len(X), coding)
+    reals = np.asarray(X, dtype=np.float64)
     check_finite(reals, "X")
     return Design(coding.constant, names), DesignRows(reals)
 
@@ -187,13 +184,18 @@ def factor_of(variable: Variable, counts: NDArray[Any], *, full: bool) -> Factor
     return Factor(kept, counts[seen] / counts.sum(), full)
 
 
+def check_width(width: int, expected: int) -> None:
+    """Raise where rows without names have other columns than those of the fit; in the words of scikit-learn."""
+    if width != expected:
+        raise DataError(
+            f"X has {width} features, but GLM is expecting {expected} features as input. Give the columns of the fit."
+        )
+
+
 def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> DesignRows:
     """New rows with the columns of a fitted design, found by name; of an array or a list of rows by position."""
     if is_sparse(X) or (is_matrix(X) and not design.factors):
-        width = X.shape[1] if len(X.shape) == 2 else 1
-        expected = len(design.sparse) or len(design.columns)
-        if width != expected:
-            raise DataError(f"X has {width} columns; expected {expected}, those of the fit.")
+        check_width(X.shape[1], len(design.sparse) or len(design.columns))
         table = read_matrix(X, None, Coding(design.constant))[1]
         if bool(design.sparse) != (table.sparse is not None):
             return _turned(table, bool(design.sparse))
@@ -205,7 +207,7 @@ def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Des
     if width is not None and columns is None:
         columns = names if width == len(names) else column_names(None, width)
         if not set(names) <= set(columns):
-            raise DataError(f"X has {width} columns; expected {len(names)}, those of the fit.")
+            check_width(width, len(names))
     source = open_source(X, columns=columns)
     if not isinstance(source, MemorySource):
         raise DataError("New rows must be in memory: read the file with pandas or polars, piece by piece.")

@@ -84,7 +84,7 @@ class OrderedRegression(IteratedRegression):
         empty = [classes[label] for label in np.flatnonzero(counts == 0.0).tolist()]
         if empty:
             raise EstimateError(
-                f"No row has the label{'' if len(empty) == 1 else 's'} {listing(empty)} of the ordered labels "
+                f"No row has the class{'' if len(empty) == 1 else 'es'} {listing(empty)} of the ordered labels "
                 f"{listing(classes)}, so its thresholds run to a neighbour or to infinity. Leave it out of the states, "
                 "or join it with a neighbour."
             )

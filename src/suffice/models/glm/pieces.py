@@ -13,6 +13,7 @@ from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import Factor
 from suffice.models.glm.formula import factor_levels, used_columns
 from suffice.models.glm.input import all_numbers, is_matrix, is_sparse
+from suffice.models.glm.response import NO_RESPONSE
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
 from suffice.sources.memory import MemorySource
@@ -44,7 +45,7 @@ def parts_of(X: Any, fitted: GLMFitted, more: Mapping[str, Any]) -> Iterator[Inp
 def sides_of(more: Mapping[str, Any]) -> list[Any]:
     """What was given about rows that may name columns."""
     if "y" in more and more["y"] is None:
-        raise DataError("There is no response: give y=, the name of a column.")
+        raise DataError(NO_RESPONSE)
     return [side for name, side in more.items() if name != "columns"]
 
 

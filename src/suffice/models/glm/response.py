@@ -18,6 +18,12 @@ from suffice.sources.columns import Column, code_dtype
 from suffice.sources.opening import any_column
 from suffice.sources.states import Translation, resolve_states
 
+#: As scikit-learn says it.
+NO_RESPONSE = (
+    "There is no response: give y=, an array or the name of a column. (GLM requires y to be passed, but the target y "
+    "is None.)"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Response:
@@ -104,16 +110,29 @@ def read_shares(y: Any, trials: Any, states: tuple[Hashable, ...] | None) -> Res
             return Response(0.5 * (values + 1.0), None, (-1, 1))
         if ((values >= 0.0) & (values <= 1.0)).all():
             raise DataError(
-                "The response holds shares between 0 and 1. Give the number of trials of each row with trials= and the "
-                "successes as response, or successes and failures as two columns."
+                "The response is continuous, shares between 0 and 1. Give the number of trials of each row with "
+                "trials= and the successes as response, or successes and failures as two columns."
             )
     variable, codes = factor_codes(column, None if states is None else Variable.discrete(column.name, states))
+    if states is None:
+        check_labels(variable.states)
     if variable.card != 2:
         raise DataError(
-            f"The response has {variable.card} labels: {listing(variable.states)}; the binomial family takes two. "
-            "Declare both with family=Bernoulli(states=(failure, success)), or use family='multinomial'."
+            f"Only binary classification is supported: the response has {variable.card} labels, "
+            f"{listing(variable.states)}, and the binomial family takes two. Declare both with "
+            "family=Bernoulli(states=(failure, success)), or use family='multinomial'."
         )
     return Response(codes.astype(np.float64), None, variable.states)
+
+
+def check_labels(states: tuple[Hashable, ...]) -> None:
+    """Refuse numbers that are no labels, where nobody has declared them."""
+    odd = [state for state in states if isinstance(state, float) and not state.is_integer()]
+    if odd:
+        raise DataError(
+            f"Unknown label type: continuous. The response holds {odd[0]!r}; numbers that are not whole are labels "
+            "only where they are declared: states=[...]."
+        )
 
 
 def check_truth(values: Floats, what: str, start: int = 0) -> None:
@@ -154,6 +173,8 @@ def read_labels(y: Any, states: tuple[Hashable, ...] | None) -> Response:
     """A response of several labels, as codes."""
     column = as_column(y)
     variable, codes = factor_codes(column, None if states is None else Variable.discrete(column.name, states))
+    if states is None:
+        check_labels(variable.states)
     refuse_single(variable.states)
     return Response(codes.astype(np.float64), None, tuple(as_python(state) for state in variable.states))
 
@@ -163,6 +184,7 @@ def read_ordered(y: Any, states: tuple[Hashable, ...] | None) -> Response:
     column = as_column(y)
     variable, codes = factor_codes(column, None if states is None else Variable.discrete(column.name, states))
     if states is None:
+        check_labels(variable.states)
         check_ordered(variable.states, known=column.ordered)
     refuse_single(variable.states)
     return Response(codes.astype(np.float64), None, tuple(as_python(state) for state in variable.states))
@@ -172,8 +194,9 @@ def refuse_single(states: tuple[Hashable, ...]) -> None:
     """An error for labels of which there is only one."""
     if len(states) < 2:
         raise EstimateError(
-            f"The response has the single label {listing(states)}; nothing can be learned. Declare all labels with "
-            "family=Categorical(states=[...]) and give a prior, or those of an ordinal family with states=[...]."
+            f"The response has the single label {listing(states)}, one class; nothing can be learned. Declare all "
+            "labels with family=Categorical(states=[...]) and give a prior, or those of an ordinal family with "
+            "states=[...]."
         )
 
 

@@ -32,7 +32,7 @@ from suffice.models.glm.input import (
     side_column,
     unnamed_width,
 )
-from suffice.models.glm.response import Response, check_finite
+from suffice.models.glm.response import NO_RESPONSE, Response, check_finite
 from suffice.models.glm.stream import RegressionWork, Roles, checked_label, hold_rows, label_variable, read_levels
 from suffice.sources import open_source
 from suffice.sources.base import Source
@@ -201,7 +201,7 @@ def _joined(
     design: Design, table: DesignRows, y: Any, given: Inputs, options: FitOptions, source: Source | None
 ) -> RegressionData:
     if y is None:
-        raise DataError("There is no response: give y=, an array or the name of a column.")
+        raise DataError(NO_RESPONSE)
     if isinstance(y, str):
         near = "" if source is None else meant(y, source.columns)
         raise DataError(f"y is {y!r}, which is no column of the data; give its values or the name of a column.{near}")

@@ -19,7 +19,7 @@ from suffice.models.glm.family import Family
 from suffice.models.glm.formula import factor_levels, matrix_of
 from suffice.models.glm.input import checked_weights, offset_of, open_rows, side_column, table_like
 from suffice.models.glm.pieces import domain_of, parts_of, sides_of, stream_of, table_of
-from suffice.models.glm.response import numbers
+from suffice.models.glm.response import NO_RESPONSE, numbers
 from suffice.models.glm.results import quantile
 from suffice.models.glm.rows import formula_response, read_response
 from suffice.solvers.information import Information
@@ -111,7 +111,7 @@ def scored(fitted: GLMFitted, given: Inputs, unknown: str) -> Scored:
     if y is None and fitted.formula is not None:
         y = formula_response(fitted.formula, X, family)
     if y is None:
-        raise DataError("There is no response: give y=.")
+        raise DataError(NO_RESPONSE)
     trials = side_column(given["trials"], source, table.rows, "trials")
     response = read_response(family, _states(fitted, y), y, trials)
     if len(response.y) != table.rows:

@@ -21,7 +21,7 @@ from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.held_rows import GATHERED, BlockWork, PreparedRows, RegressionRows, RowFigures
 from suffice.models.glm.input import Coding, all_numbers, factor_of, offset_of
 from suffice.models.glm.problem import sums_of_response
-from suffice.models.glm.response import check_finite
+from suffice.models.glm.response import NO_RESPONSE, check_finite
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import HeldHere, HeldLocal, Settled
 from suffice.sources.reduction import Answers
@@ -43,7 +43,7 @@ class Roles:
             return replace(cls.of(source, Inputs(given.data, {**given.more, "y": source.columns[0]})), y=made)
         y = given["y"]
         if y is None:
-            raise DataError("There is no response: give y=, the name of a column.")
+            raise DataError(NO_RESPONSE)
         several = isinstance(y, tuple | list) and not _is_column(y, source)
         sides = {what: given[what] for what in ("trials", "offset", "exposure")}
         for what, names in {

@@ -10,7 +10,6 @@ from suffice.errors import OptionError
 from suffice.families.normal_wishart import NormalWishart
 from suffice.fitting.contract import Inputs, Purpose
 from suffice.models.glm.conjugate import ConjugateRegression
-from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.labels import SoftmaxRegression
@@ -56,11 +55,6 @@ class GLMTask:
     def one_pass(self, data: RegressionData, known: GLMFitted | None) -> OnlineRegression:
         """One pass of stochastic ascent over these rows."""
         return OnlineRegression(self.options, data, regression_of, known)
-
-    def check_one_pass(self) -> None:
-        """Refuse families that one pass does not take."""
-        if not isinstance(self.options.family, Family):
-            raise OptionError("partial_fit takes one linear predictor; use fit, with solver='sgd' for a softmax.")
 
 
 def regression_of(options: FitOptions, data: RegressionData) -> GLMProblem:

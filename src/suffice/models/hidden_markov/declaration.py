@@ -21,6 +21,7 @@ from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import StatesEstimator, delegated, delegated_property
 from suffice.fitting.report import CountedRows, Curvature, Report
+from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.hidden_markov.counting import KnownSequences
 from suffice.models.hidden_markov.decoding import StateDecoder, labelled, match
 from suffice.models.hidden_markov.expectation import ChainExpectation
@@ -94,6 +95,7 @@ class HiddenMarkovModel(StatesEstimator):
     """
 
     _idle = IDLE
+    _role = role_of_sequences
 
     def __init__(
         self,

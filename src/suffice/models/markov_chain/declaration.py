@@ -14,6 +14,7 @@ from suffice.errors import OptionError, shortened
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, unused_target
 from suffice.fitting.report import MatchedStatistics
+from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.markov_chain.analysis import LongRun
 from suffice.models.markov_chain.distributions import NextState
 from suffice.models.markov_chain.fitted import MarkovChainFitted
@@ -75,6 +76,7 @@ class MarkovChain(SummaryEstimator):
 
     fitted_: MarkovChainFitted
 
+    _role = role_of_sequences
     _idle = (
         Idle(
             "unseen",

@@ -1,0 +1,171 @@
+"""scikit-learn's own checks of estimators, with all that they refuse named together with its reason."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+
+pytest.importorskip("sklearn")
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import check_estimator
+
+RIDGE = sf.Normal(variance=1.0)
+
+
+class CountRegression(sf.GLM):
+    """A regression whose responses are rounded: the checks draw real numbers, and these families take counts."""
+
+    def fit(self, X: Any, y: Any = None, *args: Any, **more: Any) -> Any:
+        return super().fit(X, counts(y), *args, **more)
+
+    def partial_fit(self, X: Any, y: Any = None, *args: Any, **more: Any) -> Any:
+        return super().partial_fit(X, counts(y), *args, **more)
+
+    def score(self, X: Any, y: Any = None, *args: Any, **more: Any) -> Any:
+        return super().score(X, counts(y), *args, **more)
+
+
+def counts(y: Any) -> Any:
+    values = None if y is None else np.asarray(y)
+    real = values is not None and values.dtype.kind == "f" and values.ndim == 1 and np.isfinite(values).all()
+    return np.round(values) if real else y
+
+
+#: Estimators of which no check may fail.
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "network, classifier": lambda: sf.BayesianNetwork("gaussian-naive-bayes", target="class"),
+    "network with a prior, classifier": lambda: sf.BayesianNetwork("gaussian-naive-bayes", target="class", prior=1.0),
+    "network, regressor": lambda: sf.BayesianNetwork("gaussian-naive-bayes", target="z", states={"z": "real"}),
+    "Gaussian graph": lambda: sf.GaussianGraph([(0, 1)]),
+    "Gaussian graph, ridge": lambda: sf.GaussianGraph([(0, 1)], prior=RIDGE),
+    "Gaussian graph, Wishart": lambda: sf.GaussianGraph([(0, 1)], prior=sf.Wishart(dof=4, inverse_scale=np.eye(2))),
+    "gaussian": lambda: sf.GLM("gaussian", prior=RIDGE),
+    "binomial": lambda: sf.GLM("binomial", prior=RIDGE),
+    "multinomial": lambda: sf.GLM("multinomial", prior=RIDGE),
+    "poisson": lambda: CountRegression("poisson", prior=RIDGE),
+    "negative binomial": lambda: CountRegression("negative_binomial", prior=RIDGE),
+    "geometric": lambda: CountRegression(sf.Geometric(), prior=RIDGE),
+    "gamma": lambda: sf.GLM("gamma", dispersion=1.0, prior=RIDGE),
+    "exponential": lambda: sf.GLM(sf.Exponential(), prior=RIDGE),
+    "inverse gaussian": lambda: sf.GLM("inverse_gaussian", dispersion=1.0, prior=RIDGE),
+}
+
+#: Estimators of which some checks fail, which ones, and why.
+EXCEPT: dict[str, tuple[Callable[[], Any], dict[str, str]]] = {
+    "ordinal": (
+        lambda: sf.GLM("ordinal", prior=RIDGE),
+        {"check_classifiers_classes": "its labels are words, and their order has to be said"},
+    ),
+    "normal distribution": (
+        lambda: sf.MultivariateNormal(),
+        {"check_sample_weight_equivalence_on_dense_data": "27 rows of 30 columns have a singular covariance"},
+    ),
+}
+
+
+def failures(estimator: Any) -> dict[str, Exception]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator, on_fail=None, on_skip=None)
+    assert len(results) > 45
+    return {one["check_name"]: one["exception"] for one in results if one["status"] == "failed"}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_check_fails(name: str) -> None:
+    assert failures(ESTIMATORS[name]()) == {}
+
+
+@pytest.mark.parametrize("name", EXCEPT)
+def test_what_fails_has_a_reason(name: str) -> None:
+    make, reasons = EXCEPT[name]
+    assert failures(make()).keys() == reasons.keys()
+
+
+#: Families without a prior: the checks have rows for which there is no maximum, and every failure must say so.
+FREE = ("gaussian", "binomial", "multinomial", "gamma", "inverse_gaussian", "poisson", "negative_binomial")
+
+
+@pytest.mark.parametrize("family", [*FREE, "multivariate_gaussian"])
+def test_without_a_prior_only_a_maximum_that_is_missing_fails(family: Any) -> None:
+    found = failures(CountRegression(family) if family in ("poisson", "negative_binomial") else sf.GLM(family))
+    if family == "multivariate_gaussian":  # A closed form, and the check asks for one iteration at least.
+        found.pop("check_non_transformer_estimators_n_iter")
+    for name, error in found.items():
+        cause: BaseException | None = error
+        while isinstance(cause, AssertionError):
+            cause = cause.__cause__ or cause.__context__
+        assert isinstance(cause, sf.EstimateError), (name, error)
+        assert any(words in str(cause) for words in ("combination", "perfect")), (name, cause)
+
+
+#: Models of sequences and graphs, whose X is no matrix of rows: scikit-learn asks nothing of these by itself.
+SEQUENCES: dict[str, Callable[[], Any]] = {
+    "chain CRF": lambda: sf.ChainCRF(prior=RIDGE),
+    "graph CRF": lambda: sf.GraphCRF(prior=RIDGE),
+    "hidden Markov model": lambda: sf.HiddenMarkovModel(2, sf.Normal()),
+    "Markov chain": lambda: sf.MarkovChain(),
+}
+#: Checks that need no rows: no model may fail one.
+WITHOUT_ROWS = {
+    *("check_do_not_raise_errors_in_init_or_set_params", "check_estimator_cloneable", "check_estimator_repr"),
+    *("check_estimator_tags_renamed", "check_estimators_unfitted", "check_get_params_invariance"),
+    *("check_mixin_order", "check_no_attributes_set_in_init", "check_parameters_default_constructible"),
+    *("check_set_params", "check_valid_tag_types"),
+}
+#: All others, by the reason for which sequences do not take them.
+NOT_OF_SEQUENCES = {
+    "a matrix is no list of sequences, and y has one label a step": {
+        *("check_classifier_data_not_an_array", "check_classifiers_classes", "check_classifiers_one_label"),
+        *("check_classifiers_regression_target", "check_classifiers_train", "check_complex_data"),
+        *("check_decision_proba_consistency", "check_dict_unchanged", "check_dont_overwrite_parameters"),
+        *("check_dtype_object", "check_estimators_dtypes", "check_estimators_empty_data_messages"),
+        *("check_estimators_fit_returns_self", "check_estimators_nan_inf", "check_estimators_overwrite_params"),
+        *("check_estimators_partial_fit_n_features", "check_estimators_pickle", "check_f_contiguous_array_estimator"),
+        *("check_fit1d", "check_fit2d_1feature", "check_fit2d_1sample", "check_fit2d_predict1d"),
+        *("check_fit_check_is_fitted", "check_fit_idempotent", "check_fit_score_takes_y", "check_n_features_in"),
+        *("check_n_features_in_after_fitting", "check_non_transformer_estimators_n_iter", "check_pipeline_consistency"),
+        *("check_positive_only_tag_during_fit", "check_readonly_memmap_input", "check_requires_y_none"),
+        *("check_supervised_y_2d", "check_supervised_y_no_nan"),
+    },
+    "what is predicted of a row hangs on the rows beside it": {
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+    },
+    "weights are of sequences, one for each": {
+        *("check_all_zero_sample_weights_error", "check_classifiers_one_label_sample_weights"),
+        *("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+        *("check_sample_weights_list", "check_sample_weights_not_an_array", "check_sample_weights_not_overwritten"),
+        *("check_sample_weights_pandas_series", "check_sample_weights_shape"),
+    },
+    "sparse matrices are those of single sequences, inside of a list": {
+        *("check_estimator_sparse_array", "check_estimator_sparse_matrix", "check_estimator_sparse_tag"),
+    },
+    "it is skipped where no array library but NumPy is there": {"check_array_api_input"},
+}
+
+
+@pytest.mark.filterwarnings("ignore:Estimator .* does not inherit from")
+def test_every_check_is_made_of_sequences_or_has_a_reason() -> None:
+    estimators = (sf.GaussianGraph([(0, 1)]), sf.GLM("multinomial"))
+    drawn = {
+        getattr(check, "func", check).__name__
+        for estimator in estimators
+        for _, check in estimator_checks.estimator_checks_generator(estimator)
+    }
+    assert drawn <= WITHOUT_ROWS.union(*NOT_OF_SEQUENCES.values())
+
+
+@pytest.mark.parametrize("check", sorted(WITHOUT_ROWS))
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_checks_without_rows(name: str, check: str) -> None:
+    make = getattr(estimator_checks, check, None)
+    if make is None:
+        pytest.skip(f"this scikit-learn has no {check}")
+    make(type(SEQUENCES[name]()).__name__, SEQUENCES[name]())
