@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import suffice as sf
 
@@ -45,6 +46,12 @@ def test_a_second_argument_is_no_weight(name: str) -> None:
         make().partial_fit(data, TARGET)
     with pytest.raises(TypeError):
         plain.unlearn(data, TARGET)
+
+
+def test_a_summary_takes_weights_by_name_alone() -> None:
+    assert sf.summarize(sf.Normal(), [1.0, 2.0, 3.0], sample_weight=[0, 1, 1]).weight == 2
+    with pytest.raises(sf.OptionError, match="sample_weight="):
+        sf.summarize(sf.Normal(), [1.0, 2.0, 3.0], [0, 1, 1])  # type: ignore[arg-type]
 
 
 def test_stratified_folds_do_not_weigh_the_rows() -> None:
@@ -85,6 +92,15 @@ def test_an_array_that_could_be_a_two_way_table_is_refused_with_both_spellings()
     turned = sf.MarkovNetwork([("exposed", "case")]).fit(table=COUNTS.T, columns=["case", "exposed"])
     np.testing.assert_allclose(turned.marginal(("exposed", "case")).values, COUNTS / COUNTS.sum(), rtol=1e-14)
     assert independent.clone().fit(table=COUNTS).deviance_ == fitted.deviance_
+
+
+@pytest.mark.parametrize("cells", [[[10, 20], [30, 5]], ((10, 20), (30, 5)), np.array([[10.0, 20.0], [30.0, 5.0]])])
+def test_lists_and_floats_that_could_be_a_two_way_table_are_refused_too(cells: Any) -> None:
+    net = sf.MarkovNetwork(["exposed", "case"])
+    with pytest.raises(sf.DataError, match=r"could be the table of counts of 'exposed' and 'case', or 2 rows"):
+        net.fit(cells)
+    expected = stats.chi2_contingency([[10, 20], [30, 5]], correction=False, lambda_="log-likelihood").pvalue
+    assert net.fit(table=cells).p_value_ == pytest.approx(expected, rel=1e-9)
 
 
 def test_rows_that_cannot_be_a_table_are_read_as_rows() -> None:
@@ -177,6 +193,16 @@ def test_the_calls_of_hmmlearn() -> None:
     theirs = peer.decode(STEPS, LENGTHS)
     assert value == pytest.approx(theirs[0], rel=1e-12)
     np.testing.assert_array_equal(path, theirs[1])
+
+
+def test_lengths_that_do_not_add_up_are_refused() -> None:
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    model = sf.HiddenMarkovModel(2, emission=sf.MultivariateNormal(), max_iter=3).fit(X, pd.Series([50, 100, 50]))
+    by_name = model.clone().fit(X, lengths=[50, 100, 50])
+    assert model.log_likelihood_ == by_name.log_likelihood_
+    for call in (model.score, model.fit, model.predict):
+        with pytest.raises(sf.DataError, match="150"):
+            call(X, [50, 100])
 
 
 def test_lengths_are_told_from_states() -> None:

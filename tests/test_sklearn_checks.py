@@ -32,9 +32,10 @@ class CountRegression(sf.GLM):
 
 
 def counts(y: Any) -> Any:
-    values = None if y is None else np.asarray(y)
-    real = values is not None and values.dtype.kind == "f" and values.ndim == 1 and np.isfinite(values).all()
-    return np.round(values) if real else y
+    values = np.asarray(y)
+    if values.dtype.kind == "f" and values.ndim == 1 and np.isfinite(values).all():
+        return np.round(values)
+    return y
 
 
 #: Estimators of which no check may fail.

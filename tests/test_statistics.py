@@ -325,7 +325,7 @@ def test_a_summary_with_rare_cells_is_refused() -> None:
         sf.summarize(network, frame, minimum_count=4)
     assert "'y'" not in str(caught.value)
     with pytest.raises(sf.DataError, match="1 of the 3 cells"):
-        sf.summarize(network, frame, "w", minimum_count=2)
+        sf.summarize(network, frame, sample_weight="w", minimum_count=2)
     assert sf.summarize(sf.Moments(("r",)), frame, states={"r": "real"}, minimum_count=13).rows == 13
     with pytest.raises(sf.DataError, match="fewer rows than minimum_count=14"):
         sf.summarize(sf.Moments(("r",)), frame, states={"r": "real"}, minimum_count=14)

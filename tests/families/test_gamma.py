@@ -316,7 +316,7 @@ def test_ratios_of_gamma_functions_at_large_arguments() -> None:
 
 @pytest.mark.parametrize(("shape", "rate"), [(0.4, 2.0), (3.0, 1.0), (60.0, 50.0)])
 def test_the_certificate_measures_wrong_parameters_as_its_definition_says(shape: float, rate: float) -> None:
-    summary = sf.summarize(sf.Gamma(), X, W)
+    summary = sf.summarize(sf.Gamma(), X, sample_weight=W)
     law = sf.Gamma().fit(summary)
     law = with_parameters(law, {"shape": shape, "rate": rate})
     gap, decrement = law.fitted_.member.gap(summary)

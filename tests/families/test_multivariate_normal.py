@@ -352,7 +352,7 @@ def test_options_are_checked() -> None:
 
 
 def test_the_certificate_measures_wrong_parameters_as_its_definition_says() -> None:
-    summary = sf.summarize(sf.MultivariateNormal(), FRAME, W)
+    summary = sf.summarize(sf.MultivariateNormal(), FRAME, sample_weight=W)
     law = sf.MultivariateNormal().fit(FRAME)
     law = with_parameters(law, {"mean": MEAN, "covariance": COVARIANCE})
     gap, decrement = law.fitted_.member.gap(summary)

@@ -145,7 +145,7 @@ TABLE: list[Row] = [
     ("raw.fit(x + np.inf)", sf.DataError, "inf"),
     ("raw.fit([x, x[:, :1]])", sf.DataError, "2 observations ... 1 observations ... same number"),
     ("raw.fit(x[None, None])", sf.DataError, "(1, 1, 40, 2) ... expected"),
-    ("raw.fit(x, [20, 30])", sf.DataError, "40 steps ... given as lengths="),
+    ("raw.fit(x, [20, 30])", sf.DataError, "40 steps: lengths ... 2 numbers whose sum is 50"),
     ("raw.fit(x, lengths=[20, 30])", sf.DataError, "lengths ... 50 ... 40"),
     ("raw.fit(x, lengths=[20, -20, 40])", sf.DataError, "lengths ... -20"),
     ("raw.fit(x, lengths=[20.5, 19.5])", sf.DataError, "lengths ... 20.5 ... whole"),

@@ -57,7 +57,7 @@ class ChainCommands(ModelCommands):
         model: sf.MarkovChain = made(sf.MarkovChain, **chosen.options())
         data, arguments = read_sequences(files, reading, model.get_params(deep=False)["tokens"])
         opened = open_sequences(data, **arguments) if arguments else data
-        return sf.summarize(model, opened, reading.weight, minimum_count=reading.minimum_count)
+        return sf.summarize(model, opened, sample_weight=reading.weight, minimum_count=reading.minimum_count)
 
     @property
     def _tokens(self) -> Any:

@@ -32,7 +32,7 @@ class GraphCommands(ByRows):
             model = build_graph(structure, chosen, data)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "The summary holds")  # The command says so itself.
-                return sf.summarize(model, data, reading.weight, minimum_count=reading.minimum_count)
+                return sf.summarize(model, data, sample_weight=reading.weight, minimum_count=reading.minimum_count)
 
     @staticmethod
     def _structure(files: Sequence[str], reading: ReadingOptions) -> Any:

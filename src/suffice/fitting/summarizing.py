@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def summarize(
     questions: Estimator | Statistic | Sequence[Statistic],
     data: object,
-    sample_weight: object = None,
-    *,
     y: Hashable | None = None,
+    *,
+    sample_weight: object = None,
     columns: object = None,
     states: Any = None,
     lengths: object = None,
@@ -37,8 +37,8 @@ def summarize(
     Args:
         questions: a model, or one or several of `Counts`, `Moments`, `Sums` and `Patterns`.
         data: any table, file or array that the library reads.
-        sample_weight: one weight a row, or the name of the column that holds it.
         y: column of the response, for a regression (a `GLM` with a Gaussian response and the identity link).
+        sample_weight: one weight a row, or the name of the column that holds it.
         columns: names for the columns of an array, or the columns to read.
         states: declared states by column (or "real" or "count"), where statistics are named; a model has its own. For a
             hidden Markov model the state of every step, as its `fit` takes them.
@@ -115,7 +115,10 @@ def _summary(
             f"A {type(questions).__name__} has no finite statistics of rows: {questions._without_summary}."
         )
     if "y" in beside:
-        raise OptionError("y= is the response of a regression; nothing else that is summarised has one. Leave it out.")
+        raise OptionError(
+            "y= is the response of a regression; nothing else that is summarised has one. Leave it out; weights of "
+            "rows are given by name, sample_weight=."
+        )
     if isinstance(questions, SummaryEstimator):
         task = questions._task()
         if form:

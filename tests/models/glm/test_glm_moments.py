@@ -30,7 +30,7 @@ def merged(columns: list[str], weight: str | None = None, **options: Any) -> sf.
     """Two sites, of which neither has met all wards."""
     sites = (FRAME[FRAME.ward == "west"], FRAME[FRAME.ward != "west"])
     model = sf.GLM("gaussian", **options)
-    return sum(sf.summarize(model, site, weight, y="y", columns=columns) for site in sites)  # type: ignore[return-value]
+    return sum(sf.summarize(model, site, sample_weight=weight, y="y", columns=columns) for site in sites)  # type: ignore[return-value]
 
 
 def design(columns: list[str], *, constant: bool) -> NDArray[Any]:
@@ -118,10 +118,10 @@ def test_rare_levels_are_not_released() -> None:
     rare = pd.concat([FRAME, FRAME[:2].assign(ward="east", n=50)])
     for weight in (None, "n"):
         with pytest.raises(sf.DataError, match="1 of the 4 cells in use of 'dose', 'y', 'ward' have fewer rows"):
-            sf.summarize(sf.GLM(), rare, weight, y="y", columns=["dose", "ward"], minimum_count=5)
+            sf.summarize(sf.GLM(), rare, sample_weight=weight, y="y", columns=["dose", "ward"], minimum_count=5)
     with pytest.raises(sf.DataError, match="fewer rows than minimum_count=241"):
         sf.summarize(sf.GLM(), FRAME, y="y", columns=["dose"], minimum_count=241)
-    sf.summarize(sf.GLM(), FRAME, "n", y="y", columns=["dose", "ward"], minimum_count=5)
+    sf.summarize(sf.GLM(), FRAME, sample_weight="n", y="y", columns=["dose", "ward"], minimum_count=5)
 
 
 def test_what_moments_do_not_answer_is_said() -> None:

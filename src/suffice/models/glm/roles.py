@@ -16,7 +16,7 @@ POSITIVE = ("poisson", "gamma", "inverse_gaussian", "negative_binomial")
 def glm_role(model: Any) -> dict[str, Any]:
     """The role of a regression, by its family."""
     family = declared(model.family).family
-    role = {"string": True, "sparse": True, "categorical": True}
+    role: dict[str, Any] = {"string": True, "sparse": True, "categorical": True}
     if family.labels:
         # One line through ordered labels does not tell classes apart that lie around.
         role["poor_score"] = family.response == "ordered"

@@ -54,7 +54,9 @@ def lengths_apart(form: SequenceForm, data: object, states: Any) -> tuple[Sequen
 
     They are whole numbers that add up to the steps of one array; states of as many steps are as many as these.
     """
-    if form.lengths is not None or form.group is not None or not isinstance(states, list | tuple | np.ndarray):
+    if form.lengths is not None or form.group is not None:
+        return form, states
+    if not (isinstance(states, list | tuple) or len(getattr(states, "shape", ())) == 1):
         return form, states
     single = isinstance(data, np.ndarray) or (is_table(data) and hasattr(data, "__len__"))
     numbers = np.asarray(states) if single and not any(isinstance(one, list | tuple) for one in states) else None
@@ -62,7 +64,13 @@ def lengths_apart(form: SequenceForm, data: object, states: Any) -> tuple[Sequen
         return form, states
     steps = len(data) if isinstance(data, Sized) else 0
     if int(numbers.sum()) != steps:
-        return form, states
+        if len(numbers) == steps:
+            return form, states
+        raise DataError(
+            f"The second argument is {listing(numbers.tolist())}, for an array of {steps} steps: lengths of sequences "
+            f"add up to its steps, and known states are as many. These are {len(numbers)} numbers whose sum is "
+            f"{int(numbers.sum())}. Correct the lengths, or give states=[...]."
+        )
     if len(numbers) == steps:
         raise OptionError(
             f"The second argument is {steps} times the number 1, for {steps} steps: known states, or lengths of "

@@ -91,8 +91,12 @@ def read_cells(
 
 
 def _refuse_counts(data: object, states: Mapping[Any, Variable], known: Sequence[Hashable]) -> None:
-    """Refuse an array of whole numbers that is as likely a table of counts as rows of states."""
-    if not (isinstance(data, np.ndarray) and data.ndim == len(known) == 2 and data.dtype.kind in "iu"):
+    """Refuse an array or list of whole numbers that is as likely a table of counts as rows of states."""
+    if isinstance(data, list | tuple) and data and all(isinstance(row, list | tuple) for row in data):
+        data = np.asarray(data) if len({len(row) for row in data}) == 1 and len(data) <= MOST_LEVELS else None
+    if not (isinstance(data, np.ndarray) and data.ndim == len(known) == 2 and data.dtype.kind in "iuf"):
+        return
+    if data.dtype.kind == "f" and not (np.isfinite(data) & (data == np.floor(data))).all():
         return
     cards = [states[name].card if name in states else None for name in known]
     fits = all(card is None or card == length for card, length in zip(cards, data.shape, strict=True))

@@ -203,7 +203,9 @@ class FamilyEmission(Emission):
             some = seen & (weights[:, state] > 0)
             column = {COLUMN: data[0][some]}
             summaries[state] = (
-                summarize(self.distribution, column, weights[some, state]) if some.any() else self._nothing()
+                summarize(self.distribution, column, sample_weight=weights[some, state])
+                if some.any()
+                else self._nothing()
             )
         return {"weight": weight, "summaries": summaries}
 
