@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack
 
@@ -31,19 +30,18 @@ from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import NotFittedError, OptionError, shortened
 from suffice.families.base import Distribution, generator, take_states
 from suffice.fitting.contract import Inputs, Judgement
-from suffice.fitting.driver import Fit, run, solve
+from suffice.fitting.driver import Fit, run
 from suffice.fitting.estimator import ResponseEstimator, delegated_property
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
-from suffice.fitting.sklearn_face import Offered, checked_rows, named_causes, needs_response, remember, weights_of
-from suffice.models.glm import rowwise
+from suffice.fitting.sklearn_face import Offered, named_causes, needs_response, remember, weights_of
+from suffice.models.glm import roles, rowwise
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowOptions, WeightedRowOptions
 from suffice.models.glm.matched import MatchedRows
 from suffice.models.glm.profile import profile_intervals
-from suffice.models.glm.registry import declared
 from suffice.models.glm.results import (
     CoefficientTable,
     LikelihoodRatio,
@@ -55,7 +53,6 @@ from suffice.models.glm.results import (
     regression_table,
     wald_intervals,
 )
-from suffice.models.glm.roles import checked_response, first_classes, glm_role, without_classes, without_one_pass
 from suffice.models.glm.task import GLMTask
 from suffice.options import RunOptions, own_options
 from suffice.statistics import Summary
@@ -145,14 +142,11 @@ class GLM(ResponseEstimator):
         """What the options declare; vectors: a Gaussian response has several columns."""
         return GLMTask.of(self._options, vectors=vectors)
 
-    _role = glm_role
+    _role = roles.glm_role
 
     def _fit_options(self) -> FitOptions:
         """The options, with the family that was fitted."""
         return self._task(vectors=self.fitted_.residual_covariance is not None).options
-
-    def _rows(self, X: Any, *, known: bool = False, no_columns: bool = False) -> Any:
-        return checked_rows(self, X, known=known, sparse=True, no_columns=no_columns)
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -180,17 +174,15 @@ class GLM(ResponseEstimator):
             offset: added to the linear predictor, or the name of a column.
             exposure: multiplies the mean (log link), or the name of a column.
             trials: of each row, where y is the number of successes.
-            columns: names for the columns of an array, or the explanatory columns of a table; none, ``columns=[]``, for
-                the intercept alone.
+            columns: names for the columns of an array, or the explanatory ones of a table; ``[]``: the intercept alone.
 
         Returns:
             self
         """
-        X, y = self._rows(X, no_columns=columns is not None), checked_response(self, y)
+        X, y = roles.rows_of(self, X, no_columns=columns is not None), roles.checked_response(self, y)
         more = {"sample_weight": weights_of(sample_weight), "offset": offset, "exposure": exposure, "trials": trials}
         given = Inputs(X, {"y": y, **more, "columns": columns})
-        wide = hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
-        task = self._task(vectors=wide and declared(self._options["family"]).family.name == "gaussian")
+        task = self._task(vectors=roles.has_vectors(self, y))
         with named_causes(X):
             # The products of a fit are many and small: threads inside each would wait for one another.
             return remember(self._adopt(with_one_blas_thread(lambda: run(task, given, self._control()))), X)
@@ -212,15 +204,10 @@ class GLM(ResponseEstimator):
         at zero. `updates_` counts the updates so far, which is what schedules of `step_size` see. `classes` are both
         labels of a binomial response, where the first rows may not show them.
         """
-        X, y = self._rows(X, known=self._fit is not None), checked_response(self, y)
-        known = None if self._bare_report() is None else self.fitted_
-        task = GLMTask.of({**self._options, "states": first_classes(self, known, classes)})
         more = {"sample_weight": weights_of(sample_weight), "offset": offset, "exposure": exposure, "columns": columns}
-        data = task.read(Inputs(X, {"y": y, **more}), known, "join")
-        made = self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
-        return remember(made, X)
+        return remember(self._adopt(roles.one_pass(self, X, y, classes, more)), X)
 
-    partial_fit = Offered(partial_fit, without_one_pass)  # type: ignore[assignment]
+    partial_fit = Offered(partial_fit, roles.without_one_pass)  # type: ignore[assignment]
 
     # -- coefficients ------------------------------------------------------------------------------------------------
 
@@ -429,23 +416,20 @@ class GLM(ResponseEstimator):
             interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
         """
         fitted = self.fitted_
-        X = self._rows(X, no_columns=not fitted.design.columns)
-        given, unknown = Inputs(X, {"offset": offset, "exposure": exposure}), self._options["unknown"]
-        if kind is None:
-            kind = "response" if fitted.classes is None or interval is not None else "class"
-        answer: NDArray[Any] = rowwise.predicted(fitted, given, unknown, kind, interval, self._df())
+        rows = roles.rows_of(self, X, no_columns=not fitted.design.columns)
+        given = Inputs(rows, {"offset": offset, "exposure": exposure})
+        asked, unknown = kind or roles.predicted_kind(fitted, interval), self._options["unknown"]
+        answer: NDArray[Any] = rowwise.predicted(fitted, given, unknown, asked, interval, self._df())
         return answer
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Probabilities of the classes (n, classes), in the order of `classes_`."""
         fitted = self.fitted_
-        if fitted.classes is None and not fitted.family_object.labels:
-            raise OptionError(f"The {fitted.family} family has no classes. Use predict, or a family of labels.")
-        given = Inputs(self._rows(X, no_columns=not fitted.design.columns), {"offset": offset})
+        given = Inputs(roles.rows_of(self, X, no_columns=not fitted.design.columns), {"offset": offset})
         shares: Floats = rowwise.predicted(fitted, given, self._options["unknown"], labels=True)
         return shares
 
-    predict_proba = Offered(predict_proba, without_classes)  # type: ignore[assignment]
+    predict_proba = Offered(predict_proba, roles.without_classes)  # type: ignore[assignment]
 
     def score_samples(self, X: Any, y: Any = None, **rows: Unpack[RowOptions]) -> Floats:
         """Log-likelihood of each row (n,), natural logarithm; rows: as for `fit`. Of a Dask or Spark frame a frame.

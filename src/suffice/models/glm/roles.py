@@ -1,13 +1,22 @@
-"""What a regression is to scikit-learn: a classifier where its response has labels, else a regressor."""
+"""What a regression is to scikit-learn: a classifier where its response has labels, else a regressor.
+
+And with it how it takes rows and responses, and what it predicts unless said.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from suffice.errors import OptionError
-from suffice.fitting.sklearn_face import one_target
+from suffice.fitting.contract import Inputs
+from suffice.fitting.driver import Fit, solve
+from suffice.fitting.sklearn_face import checked_rows, one_target
 from suffice.models.glm.family import Family
+from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.registry import declared
+from suffice.models.glm.task import GLMTask
 
 #: Families whose response is not negative.
 POSITIVE = ("poisson", "gamma", "inverse_gaussian", "negative_binomial")
@@ -41,6 +50,31 @@ def without_one_pass(model: Any) -> str:
 def checked_response(model: Any, y: Any) -> Any:
     """A response of one value a row, where the family takes no vectors."""
     return y if declared(model.family).family.response == "vectors" else one_target(y)
+
+
+def rows_of(model: Any, X: Any, *, known: bool = False, no_columns: bool = False) -> Any:
+    """Rows in the forms that regressions take, see `checked_rows`."""
+    return checked_rows(model, X, known=known, sparse=True, no_columns=no_columns)
+
+
+def has_vectors(model: Any, y: Any) -> bool:
+    """Whether a Gaussian response has several columns."""
+    several = hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
+    return bool(several) and declared(model.family).family.name == "gaussian"
+
+
+def predicted_kind(fitted: GLMFitted, interval: float | None) -> str:
+    """What is predicted unless said: labels where the response had labels, else the mean."""
+    return "response" if fitted.classes is None or interval is not None else "class"
+
+
+def one_pass(model: Any, X: Any, y: Any, classes: Any, more: Mapping[str, Any]) -> Fit[GLMFitted]:
+    """What a model knows after it has gone through rows once, see `GLM.partial_fit`."""
+    rows, y = rows_of(model, X, known=model._fit is not None), checked_response(model, y)
+    known = None if model._bare_report() is None else model.fitted_
+    task = GLMTask.of({**model._options, "states": first_classes(model, known, classes)})
+    data = task.read(Inputs(rows, {"y": y, **more}), known, "join")
+    return solve(task.one_pass(data, known), data, replace(model._control(), checkpoint=None))
 
 
 def first_classes(model: Any, known: Any, classes: Any) -> Any:
