@@ -94,7 +94,7 @@ TABLE: list[Row] = [
     # data
     ("raw.fit(df.rename(columns={'age': 'agee'}))", NO_COLUMN, "no column 'age' ... Did you mean 'agee'?"),
     ("raw.fit(df[['height']])", NO_COLUMN, "'weight', 'age' ... Its columns are: 'height'"),
-    ("raw.fit(df.iloc[:0])", sf.EstimateError, "no rows ... weight is 0 ... Give rows"),
+    ("raw.fit(df.iloc[:0])", sf.DataError, "0 sample(s) ... Give"),
     ("raw.fit(df.iloc[:1])", sf.EstimateError, "'height', 'weight', 'age' are constant ... give a prior"),
     ("raw.fit(df.assign(age=7.0))", sf.EstimateError, "'age' ... constant"),
     ("raw.fit(df.assign(age=df.weight))", sf.EstimateError, "'weight' ... 'age'"),
@@ -116,7 +116,7 @@ TABLE: list[Row] = [
     ("raw.fit(df, sample_weight=[1.0])", sf.DataError, "sample_weight has 1 values for 50 rows ... one weight a row"),
     ("raw.fit(df, sample_weight=-np.ones(50))", sf.DataError, "sample_weight holds -1.0 (row 0) ... at least 0"),
     ("raw.fit(df, sample_weight='wieght')", NO_COLUMN, "no column 'wieght' ... Did you mean 'weight'?"),
-    ("raw.fit(df, sample_weight=np.zeros(50))", sf.EstimateError, "weight ... 0"),
+    ("raw.fit(df, sample_weight=np.zeros(50))", sf.DataError, "weights are zero ... Give"),
     # a covariance
     ("raw.fit(covariance=S)", sf.OptionError, "n is None ... number of rows"),
     ("raw.fit(covariance=S, n=-5)", sf.OptionError, "n is -5 ... expected"),
@@ -190,7 +190,7 @@ TABLE: list[Row] = [
     ("graph.precision", sf.MissingAttributeError, "'precision' ... Did you mean 'precision_'?"),
     ("graph.write('x.csv')", sf.OptionError, "'x.csv' has no known ending ... .json"),
     ("graph.partial_fit(df, keep='half')", sf.OptionError, "keep is 'half' ... number"),
-    ("graph.score(df.iloc[:0])", sf.OptionError, "no rows"),
+    ("graph.score(df.iloc[:0])", sf.DataError, "0 sample(s) ... Give"),
     ("graph.score(df[['height']])", NO_COLUMN, "'weight', 'age' ... 'height'"),
 ]
 TABLE = [(call.replace("E1", E1), error, pieces) for call, error, pieces in TABLE]

@@ -313,8 +313,7 @@ class StatesEstimator(Estimator):
 class SummaryEstimator(Estimator):
     """What is learned comes from a `Summary` alone, so that rows can join it and leave it again."""
 
-    #: Whether arrays are always rows of columns, as scikit-learn has them, and have to be like those of the fit.
-    _takes_matrices: ClassVar[bool] = False
+    _takes_matrices: ClassVar[bool] = False  #: Whether arrays are always rows of columns, as scikit-learn has them.
 
     @abstractmethod
     def _task(self) -> SummaryTask[Any]:
@@ -362,17 +361,10 @@ class SummaryEstimator(Estimator):
 
         self._refuse_idle()
         unused_target(self, y)
-        rows, more = self._rows(data, more, known=False)
+        rows, more = sklearn_face.rows_beside(self, data, more, known=False)
         with sklearn_face.named_causes(rows):
             solved = self._solve(self._task().read(Inputs(rows, more), None, "fit"), frame_of(data))
         return sklearn_face.remember(solved, rows)
-
-    def _rows(self, data: object, more: Mapping[str, object], *, known: bool) -> tuple[object, dict[str, object]]:
-        """Rows and what was given beside them, checked where they are a matrix; known: against those of the fit."""
-        if not self._takes_matrices:
-            return data, dict(more)
-        rows = sklearn_face.real_rows(self, data, known=known and more.get("columns") is None)
-        return rows, {**more, "sample_weight": sklearn_face.weights_of(more.get("sample_weight"))}
 
     def partial_fit(
         self, data: object, y: object = None, *, sample_weight: object = None, columns: object = None, keep: float = 1.0
@@ -414,7 +406,7 @@ class SummaryEstimator(Estimator):
         from suffice.fitting.contract import Inputs
 
         known = self._known() if purpose == "join" else self.fitted_
-        data, more = self._rows(data, more, known=known is not None)
+        data, more = sklearn_face.rows_beside(self, data, more, known=known is not None)
         learned_by = None if self._fit is None or purpose == "join" else self._fit.task
         more["earlier"] = None if self._fit is None else self._fit.data
         return (learned_by or self._task()).read(Inputs(data, more), known, purpose)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -150,6 +150,16 @@ def real_rows(model: Any, X: Any, *, known: bool) -> Any:
         except ValueError:
             return rows  # Texts: the column says which.
     return rows
+
+
+def rows_beside(
+    model: Any, data: object, more: Mapping[str, object], *, known: bool
+) -> tuple[object, dict[str, object]]:
+    """Rows and what was given beside them, checked where a model takes matrices; known: against those of the fit."""
+    if not model._takes_matrices:
+        return data, dict(more)
+    rows = real_rows(model, data, known=known and more.get("columns") is None)
+    return rows, {**more, "sample_weight": weights_of(more.get("sample_weight"))}
 
 
 # -- what was seen -----------------------------------------------------------------------------------------------------

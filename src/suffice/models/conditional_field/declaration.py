@@ -88,8 +88,7 @@ class ConditionalField(Estimator):
         not seen before enter with a weight of 0; those of graphs are settled by the first call, unless `labels` says
         them.
         """
-        known = None if self._fit is None else self._fit.fitted
-        task = self._task()
+        known, task = None if self._fit is None else self._fit.fitted, self._task()
         data = task.read(Inputs(X, {"y": y, "sample_weight": sample_weight}), known, "join")
         return self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
 
