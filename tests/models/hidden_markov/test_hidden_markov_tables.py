@@ -189,14 +189,14 @@ def test_partitions_are_decoded_where_they_are() -> None:
     frame = dask.from_pandas(MIXED, npartitions=3)
     form: dict[str, Any] = {"group": "person", "order": "time", "columns": "u"}
     states = fitted.predict(frame, **form).compute().set_index(["person", "time"]).sort_index()
-    assert states["state"].tolist() == right["state"].tolist()
+    assert states["state_"].tolist() == right["state"].tolist()  # The frame has a column "state" of its own.
     shares = fitted.predict_proba(frame, **form).compute().set_index(["person", "time"]).sort_index()
     assert list(shares.columns) == ["low", "high"]
     np.testing.assert_allclose(shares["low"], right["low"], rtol=1e-12)
     sizes = sf.HiddenMarkovModel(2, sf.Gamma(), max_iter=5).fit(lists("size"))
     answers = sizes.predict(frame, group="person", order="time", columns="size").compute()
     expected = np.concatenate(sizes.predict(lists("size"))).tolist()
-    assert answers.set_index(["person", "time"]).sort_index()["state"].tolist() == expected
+    assert answers.set_index(["person", "time"]).sort_index()["state_"].tolist() == expected
 
 
 PEAK = """

@@ -302,7 +302,7 @@ class HiddenMarkovModel(StatesEstimator):
         """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior").
 
         Of a Dask, Spark or Ray frame with `group` one of the same kind: a row for each of its rows, with group, order
-        and the column "state"; not computed yet.
+        and the column "state" ("state_" where it has one already); not computed yet.
         """
         choice(method, "method", choices(PathMethod))
         form = SequenceForm(lengths, group, order, columns)
