@@ -128,9 +128,9 @@ def test_a_fit_is_the_same_on_both_paths(lengths: list[int], missing: bool) -> N
             with pytest.warns(sf.ConvergenceWarning):
                 found = model.fit(steps)
             logs = found.score_samples(steps)
-            fitted[mode] = (found.transitions_, found.emission_probabilities_, found.history_, logs)
-            certificate = found.report_.certificate
-            fitted[mode] += (np.array([found.report_.log_likelihood, certificate.moment_gap]),)
+            measured = np.array([found.report_.log_likelihood, found.report_.certificate.moment_gap])
+            history = np.array(found.history_)
+            fitted[mode] = [found.transitions_, found.emission_probabilities_, history, np.asarray(logs), measured]
     for left, right in zip(fitted["numpy"], fitted["compiled"], strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-11)
 

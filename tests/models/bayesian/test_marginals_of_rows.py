@@ -24,11 +24,12 @@ def matrix(net: sf.BayesianNetwork, rows: list[dict[Any, Any]]) -> NDArray[Any]:
 
 def enumerated(net: sf.BayesianNetwork, row: dict[Any, Any], name: Any) -> NDArray[np.float64]:
     """P(name | row) by the list of all joint states."""
-    law = np.zeros(len(net.states(name)))
+    law: NDArray[np.float64] = np.zeros(len(net.states(name)))
     for joint, probability in joint_states(net):
         if all(same_state(joint[other], state) for other, state in row.items()):
             law[net.node(name).domain[name].index(joint[name])] += probability
-    return law / law.sum()
+    law /= law.sum()
+    return law
 
 
 @settings(max_examples=40, deadline=None)

@@ -163,8 +163,6 @@ def test_a_response_is_named_and_belongs_to_regressions() -> None:
     for model in (sf.GLM(), sf.Normal()):
         with pytest.raises(sf.OptionError, match="states= has no effect: a "):
             sf.summarize(model, FRAME, states={"dose": "real"})
-    with pytest.raises(sf.OptionError, match="Counts of known states add up by partial_fit"):
-        sf.summarize(sf.HiddenMarkovModel(["F", "L"], sf.Categorical()), ["HT"], states=np.array(["F", "L"]))  # type: ignore[arg-type]
     with pytest.raises(sf.OptionError, match="group= tells sequences"):
         sf.summarize(sf.GLM(), FRAME, y="y", group="ward")
     with pytest.raises(sf.OptionError, match="no finite statistics of rows"):
