@@ -144,7 +144,7 @@ def _slopes(density: _Densities, paths: Sequence[Path]) -> Iterator[tuple[Path, 
     """
     firsts = density.along(paths, [PROBE] * len(paths), FIRST)
     kept = np.flatnonzero(np.isfinite(firsts[..., 1]).all(axis=1))
-    paths, firsts = [paths[number] for number in kept], firsts[kept]
+    paths, firsts = [paths[number] for number in kept.tolist()], firsts[kept]
     used = [0 if np.isfinite(ends[:, 0]).all() else 1 for ends in firsts]
     curvatures = [
         -float(ends[0, column] - 2 * ends[1, column] + ends[2, column]) / PROBE**2
