@@ -126,7 +126,9 @@ def test_a_summary_joins_what_was_learned_and_leaves_it(name: str) -> None:
 
 def test_weights_and_counts_by_hand() -> None:
     sequences, paths = [["H", "T"], ["T"]], [["F", "L"], ["L"]]
-    summary = sf.summarize(sf.HiddenMarkovModel(STATES, sf.Categorical()), sequences, [2.0, 1.0], states=paths)
+    summary = sf.summarize(
+        sf.HiddenMarkovModel(STATES, sf.Categorical()), sequences, sample_weight=[2.0, 1.0], states=paths
+    )
     assert (summary.rows, summary.weight) == (3, 5.0)
     model = sf.HiddenMarkovModel(STATES, sf.Categorical(), prior=1.0).fit(summary)
     np.testing.assert_allclose(model.initial_, [3 / 5, 2 / 5])
@@ -177,7 +179,7 @@ def test_minimum_count_counts_steps_behind_every_cell() -> None:
     with pytest.raises(sf.DataError, match="have fewer rows"):
         sf.summarize(normal, [[1.0, 2.0, 3.0]] * 6, states=[["F", "F", "F"]] * 5 + [["F", "F", "L"]], minimum_count=5)
     with pytest.raises(sf.OptionError, match="leave sample_weight= out"):
-        sf.summarize(make(), north[0], np.ones(25), states=north[1], minimum_count=5)
+        sf.summarize(make(), north[0], sample_weight=np.ones(25), states=north[1], minimum_count=5)
 
 
 def test_what_has_no_summary_is_refused() -> None:
