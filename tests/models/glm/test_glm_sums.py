@@ -56,3 +56,17 @@ def test_many_joint_levels_are_learned_from_the_rows(tmp_path: Path) -> None:
     here, there = sf.GLM("gaussian").fit(pd.read_parquet(path), "y"), sf.GLM("gaussian").fit(path, "y")
     assert "shard" in str(there.report_.plan)
     np.testing.assert_allclose(there.coefficients_, here.coefficients_, rtol=1e-9, atol=1e-12)
+
+
+def test_columns_that_sums_would_round_away_are_learned_from_the_rows(tmp_path: Path) -> None:
+    path = str(tmp_path / "rows.parquet")
+    rng = np.random.default_rng(7)
+    seconds = 1.6e9 + rng.uniform(0.0, 1e3, ROWS)
+    nearly = table()["x"] + 1e-6 * rng.normal(size=ROWS)
+    for columns in ({"seconds": seconds}, {"nearly": nearly}, {"y": 2.0 * table()["x"] + 1e-7 * rng.normal(size=ROWS)}):
+        rows = table().assign(**columns)
+        rows.to_parquet(path)
+        here, there = sf.GLM("gaussian").fit(rows, "y"), sf.GLM("gaussian").fit(path, "y")
+        assert "shard" in str(there.report_.plan)
+        np.testing.assert_allclose(there.parameters_, here.parameters_, rtol=1e-12)
+        np.testing.assert_allclose(there.dispersion_, here.dispersion_, rtol=1e-12)

@@ -38,6 +38,9 @@ _OF_ROWS = {
 
 #: Sums up to which they take the place of rows that are not in memory.
 MOST_NUMBERS = 1_000_000
+#: Share of a column's square that the others leave, from which sums keep its digits: rows in place of others are
+#: rounded by 1e-16 of a column's length, which is 1e-13 of what is left of it.
+LEAST_SHARE = 1e-6
 
 
 def has_moments(options: FitOptions) -> bool:
@@ -105,7 +108,8 @@ def read_moments(given: Inputs, options: FitOptions) -> RegressionData:
 def read_sums(given: Inputs, options: FitOptions) -> RegressionData | None:
     """Sums over rows that are not in memory, in place of these; None where the fit needs more of them.
 
-    Those of few joint levels of the factors are far less than the rows, and one pass makes them.
+    Those of few joint levels of the factors are far less than the rows, and one pass makes them. Where a column, or the
+    response, is nearly a combination of others the rows are asked: they keep digits that sums of products lose.
     """
     beside = any(given[name] is not None for name in ("offset", "exposure", "trials"))
     of_rows = beside or any(options.given[name] == value for name, value in _OF_ROWS)
@@ -129,7 +133,29 @@ def read_sums(given: Inputs, options: FitOptions) -> RegressionData | None:
     summary = summarize_source(source, domain, (_question(domain),))
     if not summary.weight > 0.0:
         return None
-    return replace(_data_of(summary, coding), readings=source.passes, summed=True)
+    data = _data_of(summary, coding)
+    return replace(data, readings=source.passes, summed=True) if _least_share(data) >= LEAST_SHARE else None
+
+
+def _least_share(data: RegressionData) -> float:
+    """What the others leave of the square of a column or of the response, at the least; 0 where columns depend."""
+    layout = data.design.layout
+    products = np.zeros((layout.size + 1,) * 2)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for part in layout.parts(data.blocks.block):
+            weights = np.ones(part.rows) if part.weights is None else part.weights
+            columns = [np.ones((part.rows, int(layout.constant))), part.dense, part.y[:, None]]
+            if part.codes is not None:
+                columns.append(np.eye(layout.levels + 1)[part.codes][:, 1:])
+            values = np.concatenate(columns, axis=1)
+            products += (values * weights[:, None]).T @ values
+        lengths = np.sqrt(np.diagonal(products))
+        try:
+            # With unit lengths the inverse has on its diagonal what the others leave of each, inverted.
+            shares = 1.0 / np.diagonal(np.linalg.inv(products / np.outer(lengths, lengths)))
+        except np.linalg.LinAlgError:
+            return 0.0
+    return float(shares.min()) if np.isfinite(shares).all() else 0.0
 
 
 def _data_of(summary: Summary, coding: Coding) -> RegressionData:
