@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -417,3 +419,13 @@ def test_members_of_one_column_are_asked_together_as_one_by_one() -> None:
     found, at = letters._family.log_likelihoods(summary, [{"probabilities": share} for share in shares])
     np.testing.assert_allclose(found, [2 * math.log(0.2) + math.log(0.3), -math.inf])
     np.testing.assert_array_equal(at, shares)
+
+
+@pytest.mark.parametrize("columns", ["b", ("b",)])
+def test_the_option_of_a_single_column_is_kept_as_given(columns: Any, tmp_path: Path) -> None:
+    law = sf.MultivariateNormal().set_params(columns=columns)
+    assert law.get_params()["columns"] is columns
+    law.fit(FRAME).write(tmp_path / "law.json")
+    for each in (law, sf.read(tmp_path / "law.json"), law.clone().fit(FRAME)):
+        assert each.columns_ == ("b",)
+        np.testing.assert_allclose(each.mean_, [ROWS[:, 1].mean()], rtol=1e-13)

@@ -18,6 +18,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "Markov": (sf.MarkovNetwork([("a", "b")]), STATES),
     "Gaussian": (sf.GaussianGraph([("a", "b")]), NUMBERS),
 }
+SHARES: dict[str, Any] = {"a": [0.2, 0.3, 0.6, 0.45], "b": [0.8, 0.7, 0.4, 0.55]}
 FRAMES: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
@@ -36,3 +37,25 @@ def test_frames_give_frames(name: str, kind: str, tmp_path: Path) -> None:
     assert type(unfitted.clone().partial_fit(drawn).sample(2, random_state=0)) is type(frame)
     model.write(tmp_path / "model.json")
     assert isinstance(sf.read(tmp_path / "model.json").sample(2, random_state=0), dict)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize(("law", "rows"), [(sf.MultivariateNormal, NUMBERS), (sf.Dirichlet, SHARES)])
+def test_frames_give_frames_of_the_columns_of_a_distribution(law: Any, rows: dict[str, Any], kind: str) -> None:
+    frame = FRAMES[kind](rows)
+    model = law().fit(frame, columns=["b", "a"])
+    drawn, plain = model.sample(7, random_state=3), law().fit(rows, columns=["b", "a"]).sample(7, random_state=3)
+    assert type(drawn) is type(frame)
+    assert isinstance(plain, np.ndarray)
+    for number, name in enumerate(("b", "a")):
+        np.testing.assert_array_equal(np.asarray(drawn[name]), plain[:, number])
+    assert type(law().partial_fit(drawn).sample(2, random_state=0)) is type(frame)
+    # A distribution whose parameters are given knows of no frame.
+    assert isinstance(model.with_mean_parameters(model.mean_parameters_).sample(2, random_state=0), np.ndarray)
+
+
+def test_one_column_is_drawn_as_an_array() -> None:
+    """A frame of one column may stand for its column, so that the draws of a distribution of one are its values."""
+    drawn = sf.Normal().fit(pd.DataFrame({"a": [1.0, 2.0, 4.0]})).sample(5, random_state=0)
+    assert isinstance(drawn, np.ndarray)
+    assert drawn.shape == (5,)

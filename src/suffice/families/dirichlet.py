@@ -25,7 +25,7 @@ from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential_family import answered_by
 from suffice.families.moments import read_moments, read_sums
 from suffice.families.shares import ShareMember
-from suffice.families.vectors import VectorFamily, VectorMember, column_names
+from suffice.families.vectors import VectorFamily, VectorMember, columns_option
 from suffice.fitting.control import Control, Outcome
 from suffice.options import NewtonOptions
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
@@ -212,7 +212,6 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     """
 
     member_class = DirichletMember
-    _takes_matrices = True
     alpha_: Floats
 
     def __init__(
@@ -225,7 +224,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         """See the class."""
         super().__init__(
             alpha=alpha,
-            columns=column_names(columns),
+            columns=columns_option(columns),
             **run,
         )
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
+from suffice.attributes import Read, reads
 from suffice.checks import draw_count, listed_names
 from suffice.choices import Estimate
 from suffice.domain import Domain
@@ -23,7 +24,7 @@ from suffice.families.exponential_family import answered_by
 from suffice.families.matrices import as_positive_definite, flat, inverse, log_determinant, root, solve, unflat, whiten
 from suffice.families.moments import SMALLEST, hidden_far_out, mean_away, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
-from suffice.families.vectors import VectorFamily, VectorMember, column_names
+from suffice.families.vectors import VectorFamily, VectorMember, columns_option
 from suffice.fitting.control import Control
 from suffice.options import own_options
 from suffice.statistics import Moments, Statistic, Summary
@@ -412,7 +413,6 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     """
 
     member_class = MultivariateNormalMember
-    _takes_matrices = True
     mean_: Floats
     covariance_: Floats
 
@@ -428,7 +428,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     ) -> None:
         """See the class."""
         options = own_options(locals())
-        super().__init__(**options | {"columns": column_names(columns)})
+        super().__init__(**options | {"columns": columns_option(columns)})
 
     variance = answered_by(MultivariateNormalMember.variance)
     mean = answered_by(MultivariateNormalMember.mean)
@@ -440,10 +440,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     marginal = answered_by(MultivariateNormalMember.marginal)
     condition = answered_by(MultivariateNormalMember.condition)
 
-    @property
-    def precision_(self) -> Floats:
-        """The inverse of the covariance (d, d)."""
-        return inverse(self.covariance_)
+    precision_: Read[Floats] = reads("_member.precision_", "The inverse of the covariance (d, d).")
 
     @property
     def statistic_names_(self) -> tuple[str, ...]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from functools import update_wrapper
+from operator import methodcaller
+from typing import Any, Concatenate, ParamSpec, Self
 
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.checks import listed_names
+from suffice.checks import is_list, listed_names
 from suffice.domain import Variable
 from suffice.errors import MergeError, MissingColumnError, OptionError, listing
 from suffice.families.base import as_numbers
@@ -18,8 +20,11 @@ from suffice.families.fitted import FamilyFitted
 from suffice.families.member import FamilyMember
 from suffice.families.task import FamilyTask
 from suffice.fitting.contract import Inputs, Purpose
+from suffice.fitting.estimator import as_frame
 from suffice.fitting.summaries import SummaryData
 from suffice.statistics import Summary
+
+P = ParamSpec("P")
 
 
 class VectorMember(FamilyMember):
@@ -37,15 +42,21 @@ class VectorMember(FamilyMember):
         """Number of columns."""
         return len(self.parameters_[self.parameter_names[0]])
 
+    @property
+    def declared(self) -> tuple[Hashable, ...] | None:
+        """Names as declared; None for those of the data."""
+        names = self.known.get("columns")
+        return None if names is None else listed_names(names, "columns")
+
     def _check_columns(self, size: int) -> None:
         """Raise where the declared names are not one for each of `size` columns."""
-        names = self.known.get("columns")
+        names = self.declared
         if names is not None and len(set(names)) != size:
             raise OptionError(f"columns is {listing(names)}; expected {size} different names, one for each column.")
 
     def columns(self) -> tuple[Hashable, ...]:
         """Names as declared or learned; none where neither has happened."""
-        return tuple(self.known.get("columns", self.known.get("seen_columns", ())))
+        return self.declared or tuple(self.known.get("seen_columns", ()))
 
     def named(self) -> tuple[Hashable, ...]:
         """Names of the columns, in the order of the parameters: declared, learned, or 0, 1, ..."""
@@ -99,19 +110,35 @@ class VectorMember(FamilyMember):
 
     def required(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
         """The columns that are declared, or all."""
-        return {name: Variable(name, "real") for name in self.known.get("columns", columns)}
+        return {name: Variable(name, "real") for name in self.declared or columns}
 
 
-def column_names(columns: Any) -> tuple[Hashable, ...] | None:
-    """The columns of a distribution, at least one; None for those of the data."""
-    names = None if columns is None else listed_names(columns, "columns", otherwise=", or None")
-    if names == ():
+def columns_option(columns: Any) -> Any:
+    """The option `columns`, checked: a single name as it is, several as a tuple, None for those of the data."""
+    if columns is None:
+        return None
+    names = listed_names(columns, "columns", otherwise=", or None")
+    if not names:
         raise OptionError("columns is empty; expected at least one name, or None for all columns of the data.")
-    return names
+    return names if is_list(columns) else columns
+
+
+def framed(method: Callable[Concatenate[Any, P], Floats]) -> Callable[Concatenate[VectorFamily, P], Any]:
+    """The method of a family that draws rows (n, d) by its member; of a fit to a frame they are such a frame."""
+
+    def ask(family: VectorFamily, /, *args: P.args, **options: P.kwargs) -> Any:
+        rows: Floats = methodcaller(method.__name__, *args, **options)(family._member)
+        frame = None if family._fit is None else family._fit.frame
+        return rows if frame is None else as_frame(dict(zip(family.columns_, rows.T, strict=True)), frame)
+
+    return update_wrapper(ask, method)
 
 
 class VectorFamily(ExponentialFamily):
     """Base of the families of d real columns, which the option `columns` names; else they are those of the data."""
+
+    _takes_matrices = True
+    sample = framed(FamilyMember.sample)
 
     @property
     def columns_(self) -> tuple[Hashable, ...]:
@@ -126,6 +153,8 @@ class VectorFamily(ExponentialFamily):
 class VectorTask(FamilyTask):
     """The parameters of a family of several columns, with names and an order as declared or learned."""
 
+    family: VectorMember
+
     def read(self, given: Inputs, known: FamilyFitted | None, purpose: Purpose) -> SummaryData:
         """Rows that follow others are read by the columns that were learned."""
         from suffice.sources import Source
@@ -137,9 +166,8 @@ class VectorTask(FamilyTask):
 
     def _names(self, known: FamilyFitted | None) -> tuple[Hashable, ...] | None:
         """Names as declared or learned; None where neither has happened."""
-        if self.options["columns"] is not None:
-            return tuple(self.options["columns"])
-        return None if known is None else known.names
+        declared = self.family.declared
+        return declared if declared is not None or known is None else known.names
 
     def check(self, summary: Summary, known: FamilyFitted | None, purpose: Purpose) -> Summary:
         """The summary, where its columns are those declared, or those learned."""
