@@ -19,7 +19,7 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
-from suffice.fitting.estimator import StatesEstimator, delegated, delegated_property
+from suffice.fitting.estimator import StatesEstimator, delegated, delegated_property, frame_of
 from suffice.fitting.report import CountedRows, Curvature, Report
 from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.hidden_markov.counting import KnownSequences
@@ -167,8 +167,7 @@ class HiddenMarkovModel(StatesEstimator):
             self
         """
         self._refuse_idle()
-        given = _inputs(sequences, states, sample_weight, SequenceForm(lengths, group, order, columns))
-        return self._adopt(run(self._task(), given, self._control()))
+        return self._learn(_inputs(sequences, states, sample_weight, SequenceForm(lengths, group, order, columns)))
 
     def partial_fit(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
@@ -176,7 +175,7 @@ class HiddenMarkovModel(StatesEstimator):
         """Add sequences whose states are all known to those learned: equal to one fit of all."""
         given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
         if self._bare_report() is None:
-            return self._adopt(run(self._task(), given, self._control()))
+            return self._learn(given)
         return self._change(given, 1)
 
     def unlearn(
@@ -184,6 +183,11 @@ class HiddenMarkovModel(StatesEstimator):
     ) -> Self:
         """Take sequences whose states are all known out again."""
         return self._change(_inputs(sequences, states, sample_weight, SequenceForm(**form)), -1)
+
+    def _learn(self, given: Inputs) -> Self:
+        fit = run(self._task(), given, self._control())
+        fit.frame = frame_of(given.data)
+        return self._adopt(fit)
 
     def _change(self, given: Inputs, sign: int) -> Self:
         known = self.fitted_
@@ -195,7 +199,9 @@ class HiddenMarkovModel(StatesEstimator):
         task = self._task()
         more = cast(KnownSequences, task.read(given, known, "join"))
         joined = task.joined(more, known, self.statistics_, self.report_.rows, sign)
-        return self._adopt(solve(task.counting(joined), joined, self._control()))
+        fit = solve(task.counting(joined), joined, self._control())
+        fit.frame = None if self._fit is None else self._fit.frame
+        return self._adopt(fit)
 
     # -- what was learned --------------------------------------------------------------------------------------------
 
@@ -380,7 +386,14 @@ class HiddenMarkovModel(StatesEstimator):
         return self._answered(sequences, SequenceForm(**form), methodcaller("ahead", steps))
 
     forecast_distribution = delegated(HiddenMarkovFitted.forecast_distribution)
-    sample = delegated(HiddenMarkovFitted.sample)
+
+    def sample(self, steps: int = 1, n: int | None = None, *, random_state: Any = None) -> tuple[Any, Any]:
+        """Observations and states of a new sequence; with `n` lists of as many.
+
+        Observations are arrays; of a model of several columns that was fitted to a frame they are frames of that kind.
+        """
+        frame = None if self._fit is None else self._fit.frame
+        return self.fitted_.sample(steps, n, random_state=random_state, frame=frame)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 

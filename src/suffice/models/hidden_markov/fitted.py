@@ -13,6 +13,7 @@ from suffice.array_types import Floats
 from suffice.checks import draw_count, read_only, whole_number
 from suffice.errors import FileFormatError, MissingAttributeError, OptionError
 from suffice.families.base import as_floats, generator, take_states
+from suffice.fitting.estimator import as_frame
 from suffice.models.hidden_markov.build import emission_of
 from suffice.models.hidden_markov.emissions.contract import Data, Emission
 from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
@@ -132,8 +133,14 @@ class HiddenMarkovFitted:
             raise OptionError(f"shares is {shares!r}; expected numbers of at least 0, not all of them 0.")
         return MixtureDistribution(self.emissions, weights=weights / weights.sum())
 
-    def sample(self, steps: int = 1, n: int | None = None, *, random_state: Any = None) -> tuple[Any, Any]:
-        """Observations and states of a new sequence; with `n` lists of as many."""
+    def sample(
+        self, steps: int = 1, n: int | None = None, *, random_state: Any = None, frame: str | None = None
+    ) -> tuple[Any, Any]:
+        """Observations and states of a new sequence; with `n` lists of as many.
+
+        frame: the package of frames that hold the observations of each sequence; None for arrays. One column by itself
+                is an array.
+        """
         steps, count = whole_number(steps, "steps"), 1 if n is None else whole_number(n, "n")
         draw_count(steps * count, "steps" if n is None else "steps times n")
         rng, parameters = generator(random_state), self.parameters
@@ -146,9 +153,15 @@ class HiddenMarkovFitted:
             codes[:, t] = (u[:, None] >= rows[before]).sum(axis=1)
             before = codes[:, t] + 1
         columns = self.emission.draw(codes.ravel(), parameters.emission, rng)
-        values, states = columns[0] if len(columns) == 1 else side_by_side(columns), self.named(codes.ravel())
-        cuts = np.arange(1, count) * steps
-        return (values, states) if n is None else (np.split(values, cuts), np.split(states, cuts))
+        parts = [slice(start, start + steps) for start in range(0, steps * count, steps)]
+        if frame is None or self.columns is None or len(columns) == 1:
+            values = columns[0] if len(columns) == 1 else side_by_side(columns)
+            seen = [values[part] for part in parts]
+        else:
+            named = dict(zip(self.columns, columns, strict=True))
+            seen = [as_frame({name: values[part] for name, values in named.items()}, frame) for part in parts]
+        states = list(self.named(codes))
+        return (seen[0], states[0]) if n is None else (seen, states)
 
     def named(self, codes: NDArray[np.intp]) -> NDArray[Any]:
         """States by name."""

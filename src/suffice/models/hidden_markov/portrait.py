@@ -160,7 +160,7 @@ def _estimates(model: HiddenMarkovModel, level: float = 0.95, node: Hashable = N
 
 def _decoding(model: HiddenMarkovModel, sequence: Any) -> DecodedStates:
     """The states of one sequence; several are an error."""
-    step = np.asarray(model.sample(1, random_state=0)[0], dtype=object)[0]
+    step = np.asarray(model.fitted_.sample(1, random_state=0)[0], dtype=object)[0]
     nested = isinstance(sequence, list | tuple) and len(sequence) > 0 and np.ndim(sequence[0]) > np.ndim(step)
     if nested and len(sequence) > 1:
         raise OptionError(f"plot.states draws one sequence; there are {len(sequence)}. Call it for each, with ax=.")
