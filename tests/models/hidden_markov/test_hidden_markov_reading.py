@@ -288,7 +288,7 @@ def test_wrong_questions_are_named() -> None:
         model.best_paths(["aab"], 1.5)  # type: ignore[arg-type]
     with pytest.raises(sf.OptionError, match="n is -1"):
         model.sample(3, -1)
-    with pytest.raises(sf.OptionError, match="partial_fit"):
+    with pytest.raises(sf.OptionError, match="state of every step is known"):
         sf.summarize(model, ["aab"])
     with pytest.raises(sf.OptionError, match="numbers of at least 0"):
         model.forecast_distribution([1.5, -0.5])
