@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from fuzz.zoo import ZOO
 
 
 def report(**changes: object) -> sf.Report:
@@ -107,6 +108,38 @@ def test_estimates_have_the_three_names_of_the_field() -> None:
         for model in models:
             assert model.report_.estimate == name
             assert not any("runs" in text for text in model.report_.warnings)
+
+
+#: Rules that maximise nothing: none of the three names would be true.
+SMOOTHED = {"chain-kneser-ney", "chain-interpolation"}
+#: What is known of a fit whose nodes have different estimates: Newton climbs to the mode where tables have the mean.
+SEVERAL = {"network-noisy-or": "posterior mean and MAP"}
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_every_model_has_one_of_the_three_names(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ZOO[name].make()
+    if getattr(model, "_fit", None) is None or model._fit.report is None:
+        return  # A summary, or a distribution that was given.
+    said, prior = model.report_.estimate, model.get_params(deep=False).get("prior")
+    if name in SMOOTHED or name in SEVERAL:
+        assert said == SEVERAL.get(name, "smoothed frequencies")
+    else:
+        assert said in (("maximum likelihood",) if prior is None else ("MAP", "posterior mean"))
+
+
+@pytest.mark.parametrize("smoothing", ["deleted", "held-out", "absolute", "katz", "kneser-ney"])
+def test_smoothing_is_called_by_no_name_that_is_untrue(smoothing: Any) -> None:
+    words = [list("abcabcaab"), list("bca")]
+    more = {"held_out": [list("cacb")]} if smoothing == "held-out" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        smoothed = sf.MarkovChain(1, smoothing=smoothing).fit(words, **more)
+    assert smoothed.report_.estimate == "smoothed frequencies"
+    # It is not the maximum: plain rows of the same order are more probable, by far more than rounding.
+    assert smoothed.log_likelihood_ < sf.MarkovChain(1).fit(words).log_likelihood_ - 1e-3
 
 
 def test_html_escapes_what_it_shows() -> None:

@@ -274,6 +274,11 @@ class Report:
     ``bic = k log(weight) - 2 log_likelihood``: smaller is better. `bic_score` is ``-bic / 2``, the score that structure
     learners maximise. `kl_divergence` is KL(empirical || model) in nats a row for discrete data; it equals
     ``-empirical_entropy - log_likelihood / weight``.
+
+    `estimate` is "maximum likelihood", "MAP" or "posterior mean"; where nodes of a network have different ones, those
+    in use, with "and" between them. Where none of the three would be true another word says so: "smoothed frequencies"
+    of a chain, "approximate ..." where the likelihood was not computed, "... given all others" of a target,
+    "averaged perceptron", "given" where nothing was learned.
     """
 
     model: str
