@@ -133,7 +133,7 @@ def test_every_model_has_one_of_the_three_names(name: str) -> None:
 @pytest.mark.parametrize("smoothing", ["deleted", "held-out", "absolute", "katz", "kneser-ney"])
 def test_smoothing_is_called_by_no_name_that_is_untrue(smoothing: Any) -> None:
     words = [list("abcabcaab"), list("bca")]
-    more = {"held_out": [list("cacb")]} if smoothing == "held-out" else {}
+    more: dict[str, Any] = {"held_out": [list("cacb")]} if smoothing == "held-out" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         smoothed = sf.MarkovChain(1, smoothing=smoothing).fit(words, **more)
