@@ -171,6 +171,25 @@ def test_the_variance_is_accurate_far_from_the_origin(path: str, ratio: float) -
     np.testing.assert_allclose(found, truth, rtol=0, atol=4_000 * (1e-15 + 1e-30 * ratio**2))
 
 
+@pytest.mark.parametrize("case", ["nearly dependent", "far from the origin"])
+def test_loops_and_slices_have_the_same_bits_where_digits_run_out(case: str) -> None:
+    rng = np.random.default_rng(0)
+    x = 1e11 + rng.normal(size=60)
+    columns = {
+        "nearly dependent": np.stack((x, x + 1e-3 * rng.normal(size=60), rng.normal(size=60))),
+        "far from the origin": 1e15 + np.round(4 * rng.normal(size=(1, 60))),
+    }[case]
+    found = []
+    for path in ("numpy", "compiled"):
+        with choice.force(path):
+            found.append(moment_sums(columns))
+    for by_slices, by_loops in zip(*found, strict=True):
+        np.testing.assert_array_equal(by_loops, by_slices)
+    high, low = found[1][2][:, 0, 0]
+    exact = sum(Fraction(float(value)) ** 2 for value in columns[0])
+    assert abs(Fraction(float(high)) + Fraction(float(low)) - exact) < exact / 2**100
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("weights", [None, np.full(100_000, 0.3)])
 def test_a_constant_column_has_no_variance(path: str, weights: Floats | None) -> None:

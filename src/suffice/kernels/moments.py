@@ -43,6 +43,7 @@ _BLAS_BLOCKS = 16
 _SECONDS = 2e-8  # NumPy path: a value cut into slices.
 _PRODUCT_SECONDS = 5e-10  # NumPy path: a value of one column times one of another, all slices.
 _SUM_SECONDS = 7e-9  # NumPy path: a value summed.
+_DEPENDENT = 1e-12  # Share of a column that the others leave, below which float64 does not tell it from nothing.
 
 
 def moment_sums(columns: Floats, weights: Floats | None = None, *, threads: int = 1) -> Sums:
@@ -188,14 +189,27 @@ def _compiled(columns: Floats, weights: Floats | None, threads: int) -> Sums:
     gram[:, lower[0][1:], lower[1][1:]] = totals[:, :entries]
     gram[:, 0, 0] = pair(rows) if weights is None else totals[:, entries]
     sums = _parted(gram)
-    return _by_slices(columns, weights) if _doubtful(sums) else sums
+    return _by_slices(columns, weights) if _doubtful(columns, sums) else sums
 
 
-def _doubtful(sums: Sums) -> bool:
-    """Say whether a column is so nearly constant that errors all of one sign could show in its variance."""
+def _doubtful(columns: Floats, sums: Sums) -> bool:
+    """Say whether a column is so nearly constant, or a sum of others, that errors all of one sign could show."""
     with np.errstate(all="ignore"):
-        spread, size = np.diagonal(centred(*sums)), np.diagonal(sums[2][0])
-        return bool(((spread != 0) & (np.abs(spread) < 2.0**-80 * size)).any())
+        size = np.diagonal(sums[2][0])
+        if not (size.size and np.isfinite(size).all()):
+            return False
+        scatter = centred(*sums)
+        spread = np.diagonal(scatter)
+        constant = spread == 0.0
+        if (columns[constant].min(axis=1, initial=np.inf) < columns[constant].max(axis=1, initial=-np.inf)).any():
+            return True
+        varied, deviation = ~constant, np.sqrt(spread[~constant])
+        correlations = scatter[np.ix_(varied, varied)] / np.outer(deviation, deviation)
+        try:
+            shares = 1.0 / np.diagonal(np.linalg.inv(correlations))  # What the others leave of each.
+        except np.linalg.LinAlgError:
+            return True
+        return not ((shares > _DEPENDENT) & (shares * spread[varied] > 2.0**-80 * size[varied])).all()
 
 
 def _from_lanes(sums: Floats) -> Floats:
