@@ -134,7 +134,11 @@ def weights_of(weights: Any) -> Any:
     """Weights as an array where they only say that they can be one; weights that are all zero are an error."""
     if only_converts(weights):
         weights = np.asarray(weights)
-    if isinstance(weights, np.ndarray | list) and len(weights) and not np.any(weights):
+    if isinstance(weights, list):
+        nothing = bool(weights) and all(isinstance(weight, int | float) and weight == 0 for weight in weights)
+    else:
+        nothing = isinstance(weights, np.ndarray) and weights.ndim == 1 and weights.size > 0 and not weights.any()
+    if nothing:
         raise DataError("All weights are zero (sample_weight): there are no rows to learn from. Give weights above 0.")
     return weights
 

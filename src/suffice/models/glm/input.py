@@ -13,6 +13,7 @@ from suffice.array_types import Floats
 from suffice.checks import is_list, listed_names
 from suffice.domain import Variable, state_key
 from suffice.errors import DataError, MissingColumnError, OptionError, listing, meant, shortened
+from suffice.fitting.sklearn_face import ONE_AXIS
 from suffice.models.glm.design import Codes, Design, DesignRows, Factor, pooled_codes
 from suffice.models.glm.response import check_finite, factor_codes, numbers
 from suffice.sources import open_source
@@ -195,6 +196,8 @@ def check_width(width: int, expected: int) -> None:
 def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> DesignRows:
     """New rows with the columns of a fitted design, found by name; of an array or a list of rows by position."""
     if is_sparse(X) or (is_matrix(X) and not design.factors):
+        if X.ndim != 2:
+            raise DataError(ONE_AXIS.format(axes=X.ndim))
         check_width(X.shape[1], len(design.sparse) or len(design.columns))
         table = read_matrix(X, None, Coding(design.constant))[1]
         if bool(design.sparse) != (table.sparse is not None):
