@@ -197,8 +197,11 @@ def test_the_calls_of_hmmlearn() -> None:
 
 def test_lengths_that_do_not_add_up_are_refused() -> None:
     X = np.random.default_rng(1).normal(size=(200, 2))
-    model = sf.HiddenMarkovModel(2, emission=sf.MultivariateNormal(), max_iter=3).fit(X, pd.Series([50, 100, 50]))
-    by_name = model.clone().fit(X, lengths=[50, 100, 50])
+    model = sf.HiddenMarkovModel(2, emission=sf.MultivariateNormal(), max_iter=3)
+    with pytest.warns(sf.ConvergenceWarning):
+        model.fit(X, pd.Series([50, 100, 50]))
+    with pytest.warns(sf.ConvergenceWarning):
+        by_name = model.clone().fit(X, lengths=[50, 100, 50])
     assert model.log_likelihood_ == by_name.log_likelihood_
     for call in (model.score, model.fit, model.predict):
         with pytest.raises(sf.DataError, match="150"):

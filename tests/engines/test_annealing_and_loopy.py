@@ -53,7 +53,7 @@ def test_annealing_with_impossible_cells() -> None:
 
 
 def test_annealing_needs_two_chains() -> None:
-    with pytest.raises(sf.OptionError, match="at least 2 chains"):
+    with pytest.raises(sf.OptionError, match="chains is 1; expected a whole number of at least 2"):
         log_partition(GibbsSampler([2], [(0,)]), np.zeros(2), chains=1)
 
 

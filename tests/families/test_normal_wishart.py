@@ -204,7 +204,7 @@ def test_one_dimension_is_normal_inverse_gamma() -> None:
     wide = sf.NormalWishart(mean=[0.3], strength=2.0, dof=5.0, inverse_scale=[[4.0]])
     narrow = sf.NormalInverseGamma(alpha=2.5, beta=2.0, gamma=2.0, delta=0.3)
     x = ROWS[:, 0]
-    one, two = sf.MultivariateNormal(prior=wide).fit(x), sf.Normal(prior=narrow).fit(x)
+    one, two = sf.MultivariateNormal(prior=wide).fit(x[:, None]), sf.Normal(prior=narrow).fit(x)
     assert one.log_evidence_ == pytest.approx(two.log_evidence_, rel=1e-12)
     assert one.mean_[0] == pytest.approx(two.mean_, rel=1e-13)
     assert one.covariance_[0, 0] == pytest.approx(two.variance_, rel=1e-13)

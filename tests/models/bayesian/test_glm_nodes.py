@@ -297,7 +297,7 @@ def test_tied_nodes_share_their_coefficients() -> None:
     x = rng.normal(size=150)
     rows = {"x": x, "u": rng.poisson(np.exp(0.5 * x)), "v": rng.poisson(np.exp(0.5 * x))}
     net = sf.BayesianNetwork([("x", "u"), ("x", "v")], nodes={"u": sf.GLM("poisson")}, tied=[("u", "v")]).fit(rows)
-    both = sf.GLM("poisson").fit(np.r_[x, x], np.r_[rows["u"], rows["v"]])
+    both = sf.GLM("poisson").fit(np.r_[x, x][:, None], np.r_[rows["u"], rows["v"]])
     np.testing.assert_allclose(net.node("v").parameters_, both.parameters_, rtol=1e-9)
     np.testing.assert_array_equal(net.node("u").parameters_, net.node("v").parameters_)
     assert net.n_params_ == 4
