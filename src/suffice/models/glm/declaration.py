@@ -418,8 +418,7 @@ class GLM(ResponseEstimator):
         fitted = self.fitted_
         rows = roles.rows_of(self, X, no_columns=not fitted.design.columns)
         given = Inputs(rows, {"offset": offset, "exposure": exposure})
-        asked = roles.predicted_kind(fitted, interval) if kind is None else kind
-        unknown = self._options["unknown"]
+        asked, unknown = roles.predicted_kind(fitted, interval, kind), self._options["unknown"]
         answer: NDArray[Any] = rowwise.predicted(fitted, given, unknown, asked, interval, self._df())
         return answer
 

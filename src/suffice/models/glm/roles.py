@@ -63,8 +63,10 @@ def has_vectors(model: Any, y: Any) -> bool:
     return bool(several) and declared(model.family).family.name == "gaussian"
 
 
-def predicted_kind(fitted: GLMFitted, interval: float | None) -> str:
-    """What is predicted unless said: labels where the response had labels, else the mean."""
+def predicted_kind(fitted: GLMFitted, interval: float | None, kind: str | None) -> str:
+    """What is predicted; unless said, labels where the response had labels, else the mean."""
+    if kind is not None:
+        return kind
     return "response" if fitted.classes is None or interval is not None else "class"
 
 
