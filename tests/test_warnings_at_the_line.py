@@ -23,6 +23,8 @@ TAGS = [["A" if token["w"] == "a" else "B" for token in sentence] for sentence i
 GRAPHS = [sf.GraphExample(np.array([[1.0], [-1.0]]), [(0, 1)]) for _ in range(4)]
 LABELS = [np.array(["u", "v"])] * 4
 FLAT = np.concatenate([RNG.normal(0, 1, 30), np.full(10, 3.0)])
+LOGISTIC = {name: sf.GLM("multinomial") for name in "st"}
+STOPPED = {name: sf.GLM("multinomial", max_iter=1) for name in "st"}
 
 
 #: By model and case: the fit, which makes one warning, and its category.
@@ -45,6 +47,28 @@ CASES: dict[str, tuple[Callable[[], Any], type[sf.SufficeWarning]]] = {
     "BayesianNetwork, whole floats": (
         lambda: sf.BayesianNetwork([("a", "b")]).fit({"a": [0.0, 1.0, 1.0], "b": [0, 1, 0]}),
         sf.KindWarning,
+    ),
+    "BayesianNetwork, a node that its parents determine": (
+        lambda: sf.BayesianNetwork([("u", "v")]).fit({"u": X[:, 0], "v": 2.0 * X[:, 0]}),
+        sf.ExistenceWarning,
+    ),
+    "BayesianNetwork, GLM nodes, separation": (
+        lambda: sf.BayesianNetwork([("u", "s"), ("v", "t")], nodes=LOGISTIC).fit(
+            {"u": X[:, 0], "v": X[:, 1], "s": SIDES, "t": np.where(X[:, 1] > 0.3, "far", "near")}
+        ),
+        sf.SeparationWarning,
+    ),
+    "BayesianNetwork, GLM nodes, iterations": (
+        lambda: sf.BayesianNetwork([("u", "s"), ("u", "t")], nodes=STOPPED).fit(
+            {"u": X[:, 0], "s": BINARY["a"], "t": BINARY["b"]}
+        ),
+        sf.ConvergenceWarning,
+    ),
+    "BayesianNetwork, for its target, separation": (
+        lambda: sf.BayesianNetwork("naive-bayes", target="s", objective="conditional").fit(
+            {"a": np.where(SIDES == "up", 1, 0), "b": BINARY["b"], "s": SIDES}
+        ),
+        sf.SeparationWarning,
     ),
     "MarkovNetwork, no maximum": (lambda: sf.MarkovNetwork([("a", "b")]).fit(EMPTY_CORNER), sf.ExistenceWarning),
     "MarkovNetwork, iterations": (

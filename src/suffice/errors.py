@@ -37,7 +37,9 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from types import FrameType, ModuleType
 
@@ -173,6 +175,8 @@ class Remark(str):
 
 #: Packages that call estimators for their users: their lines are none of a user's.
 _BETWEEN = frozenset({"suffice", "sklearn", "joblib"})
+#: What parts of a fit would have said, while they are learned.
+_HELD: ContextVar[list[Remark] | None] = ContextVar("held", default=None)
 #: Known names that a misspelt one is compared with.
 MOST_COMPARED = 2000
 
@@ -183,8 +187,23 @@ def _known_to_both(theirs: ModuleType) -> type[NotFittedError]:
     return type("NotFittedError", (NotFittedError, theirs.NotFittedError), {"__module__": __name__})
 
 
+@contextmanager
+def holding_remarks() -> Iterator[list[Remark]]:
+    """Keep what would be a warning, for the fit that this one is a part of: it says everything once, at its end."""
+    held: list[Remark] = []
+    token = _HELD.set(held)
+    try:
+        yield held
+    finally:
+        _HELD.reset(token)
+
+
 def warn(message: str, category: type[SufficeWarning] = SufficeWarning) -> None:
     """Warn at the line of the user that led here: the first outside of the package and of what calls estimators."""
+    held = _HELD.get()
+    if held is not None:
+        held.append(Remark(message, category))
+        return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _package_of(frame) in _BETWEEN:
         frame, level = frame.f_back, level + 1

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain
-from suffice.errors import ConvergenceWarning, EstimateError, OptionError, OptionWarning, Remark, listing
+from suffice.errors import EstimateError, OptionError, OptionWarning, Remark, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.summaries import SummaryData
 from suffice.models.bayesian.fitted import NetworkFitted
@@ -89,14 +89,14 @@ class CompleteProblem:
         fitted = NetworkFitted(nodes, tuple(learning.hidden), learning.leading)
         leading = self._leading(fitted)
         newton = [node.name for node in leading if node.method]
-        stops = [Remark(f"{n.name!r} has not converged: {n.stopped}", ConvergenceWarning) for n in leading if n.stopped]
+        remarks = [note for node in leading for note in node.notes if isinstance(note, Remark)]
         tables = not leading or any(node.kind == TableNode.kind for node in leading)
         return Found(
             fitted,
             (CLOSED if tables else CLOSED_REAL) + (f"; Newton for {listing(newton)}" if newton else ""),
             estimate_in_words(ESTIMATES, leading),
             partly=bool(newton),
-            notes=(*self.data.notes, *(() if learning.options["start"] is None else (START_UNUSED,)), *stops),
+            notes=(*self.data.notes, *(() if learning.options["start"] is None else (START_UNUSED,)), *remarks),
             parameterisation=None if learning.options["prior"] is None else "in the probabilities of each row",
             later=self.data.lasting,
         )
@@ -119,6 +119,8 @@ class CompleteProblem:
         gap, certificate = closed_form_certificate(pairs, self.summary.weight)
         evidence = [node.log_evidence() for node in leading]
         complete = options["prior"] is not None and not options["fixed"] and None not in evidence
+        # What is a warning was said by the fit, which may be judged much later.
+        plain = [note for note in notes_on_nodes(self.learning, leading) if not isinstance(note, Remark)]
         stopped = [node.stopped for node in leading if node.stopped]
         if any(node.left_out for node in leading):
             stopped.append("columns nearly dependent")
@@ -130,7 +132,7 @@ class CompleteProblem:
             matched=self._later_matched(fitted),
             log_evidence=float(sum(evidence)) if complete else None,
             verdict=stopped[0] if stopped else "",
-            notes=(*notes_on_nodes(self.learning, leading), *self.data.rounds),
+            notes=(*plain, *self.data.rounds),
         )
 
     def _later_matched(self, fitted: NetworkFitted) -> Callable[[], MatchedStatistics | None]:

@@ -10,7 +10,7 @@ import numpy as np
 from suffice import storage
 from suffice.array_types import Floats
 from suffice.domain import Domain
-from suffice.errors import DataError, EstimateError, OptionError, SufficeError, listing
+from suffice.errors import DataError, EstimateError, OptionError, Remark, SufficeError, after, holding_remarks, listing
 from suffice.fitting.report import Certificate, Report
 from suffice.models.bayesian.nodes.contract import Columns, NodeLearner
 from suffice.models.bayesian.nodes.glm import GLMNode
@@ -94,7 +94,8 @@ class GLMLearner(NodeLearner):
         rows = regression_rows(summary, FamilyBlock(domain, design, order), live)
         data = RegressionData(design, rows, weight, classes, rows=summary.rows, reference=reference)
         try:
-            fit = with_one_blas_thread(lambda: solve(task.problem(data, None), data, self.model._control()))
+            with holding_remarks() as remarks:
+                fit = with_one_blas_thread(lambda: solve(task.problem(data, None), data, self.model._control()))
         except SufficeError as error:
             raise type(error)(f"The GLM node {name!r}: {error}") from error
         report = fit.report
@@ -108,7 +109,7 @@ class GLMLearner(NodeLearner):
             unseen="nan" if self.unseen == "nan" and self.model._options["prior"] is None else "uniform",
             size=weight,
             estimate="mle" if self.model._options["prior"] is None else "map",
-            notes=self._notes(domain, design, report),
+            notes=self._notes(domain, design, report, remarks),
             directions=_directions(domain, report.certificate),
             undecided=report.certificate.exists is None,
             report=report,
@@ -127,9 +128,10 @@ class GLMLearner(NodeLearner):
         known = self.model._task().options.known_dispersion is not None or learned.posterior is not None
         return float(learned.dispersion if known or not learned.free_dispersion else learned.ml_dispersion)
 
-    def _notes(self, domain: Domain, design: Design, report: Report) -> tuple[str, ...]:
+    def _notes(self, domain: Domain, design: Design, report: Report, remarks: list[Remark]) -> tuple[str, ...]:
         name = domain.names[-1]
-        notes = [f"{name!r}: {warning}" for warning in report.warnings]
+        plain = [line for line in report.warnings if not any(line in remark for remark in remarks)]
+        notes = [after(f"{name!r}: ", line) for line in (*remarks, *plain)]
         for parent, places in zip(domain.variables[:-1], places_of(domain, design), strict=True):
             never = [] if places is None else [parent.states[code] for code in np.flatnonzero(places < 0).tolist()]
             if not never:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Codes, Floats
 from suffice.domain import Domain
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.errors import EstimateError, ExistenceWarning, OptionError, Remark, listing
 from suffice.families.linear_gaussian_prior import LinearGaussianPrior
 from suffice.families.matrices import log_determinant, solve
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
@@ -354,7 +354,8 @@ def _perfection(domain: Domain, cells: Codes, variance: Floats, products: Produc
             f"What the parents of {domain.names[-1]!r} leave of it cannot be told from rounding{where}, as its sums "
             f"are good to float64 only: its variance is set to 0. Sums of up to {EXACT_COLUMNS} real columns are exact."
         ]
-    return [f"The parents of {domain.names[-1]!r} explain it without error{where}: its variance is 0, a point mass."]
+    words = f"The parents of {domain.names[-1]!r} explain it without error{where}: its variance is 0, a point mass."
+    return [Remark(words, ExistenceWarning)]
 
 
 def _edges(domain: Domain, cells: Codes, variance: Floats) -> tuple[str, ...]:
