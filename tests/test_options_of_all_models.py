@@ -408,3 +408,63 @@ def test_the_estimate_of_a_family_needs_a_prior(family: str) -> None:
     for estimate in ("map", "mean"):
         with pytest.raises(sf.OptionError, match="needs a prior="):
             getattr(sf, family)(**given, estimate=estimate).fit(FAMILIES[family])
+
+
+NET = network(read=lambda net: net)()
+RATE = sf.NormalInverseGamma(2.0, 1.0, 1.0, 0.0)
+
+#: Of methods, smoothing, mixtures and emissions: calls with an idle option, and words of the error.
+IDLE: dict[str, tuple[Callable[[], Any], str]] = {
+    "samples of an exact answer": (lambda: NET.query("a", n=50), "n= is the number of samples"),
+    "samples of another engine": (lambda: NET.query("a", engine="enumeration", n=50), "engine='sampling'"),
+    "buckets of a weight that is given": (lambda: sf.Interpolation(0.4, buckets=(1, 5)), "buckets=.* has no effect"),
+    "buckets of weights by length": (lambda: sf.Interpolation((0.4, 0.2), buckets=(1, 5)), "buckets=.* has no effect"),
+    "how many discounts beside them": (lambda: sf.KneserNey(0.5, modified=False), "modified=False has no effect"),
+    "weights of what is to be learned": (
+        lambda: sf.Mixture(sf.Normal(), 2, weights=[0.2, 0.8]),
+        "weights= has no effect on components that are to be learned",
+    ),
+    "a number of given components": (lambda: sf.Mixture([sf.Normal(0.0, 1.0)], 1), "n=1 has no effect"),
+    "an estimate without a prior": (lambda: hmm()(emission=sf.Normal(estimate="map")), "needs a prior="),
+    "the maximum beside a prior": (
+        lambda: hmm()(emission=sf.Normal(estimate="mle", prior=RATE)),  # type: ignore[arg-type]
+        "takes none",
+    ),
+    "the mean of a density that EM learns": (
+        lambda: hmm()(emission=sf.Normal(estimate="mean", prior=RATE)),
+        "EM climbs to the mode",
+    ),
+    "an estimate inside a mixture": (
+        lambda: hmm()(emission=sf.Mixture(sf.Normal(estimate="map"), 2)),
+        "needs a prior=",
+    ),
+    "held-out text of what learns nothing from it": (
+        lambda: sf.MarkovChain().fit(TEXTS, held_out=TEXTS),
+        "held_out= is given",
+    ),
+    "exposure without a logarithm": (lambda: sf.GLM().fit(REALS, REALS[:, 0], exposure=np.ones(30)), "log link"),
+    "rows of a covariance beside rows": (
+        lambda: sf.GaussianGraph(SQUARE).fit(REALS, columns=range(4), n=9),
+        "without covariance=",
+    ),
+    "columns of sentences in lists": (
+        lambda: sf.ChainCRF(prior=RIDGE).fit(SENTENCES, TAGS, columns=["w"]),
+        "name columns of a table",
+    ),
+    "classes of a network without a target": (
+        lambda: sf.BayesianNetwork([("a", "b")], states={"a": [0, 1], "b": [0, 1]}).partial_fit(ROWS, classes=[0, 1]),
+        "has no target=",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IDLE)
+def test_what_a_call_could_not_use_is_an_error(case: str) -> None:
+    call, words = IDLE[case]
+    with pytest.raises(sf.OptionError, match=words):
+        call()
+
+
+def test_samples_are_counted_where_they_are_drawn() -> None:
+    answers = [NET.query("a", engine="sampling", n=n, random_state=0) for n in (50, 5_000)]
+    assert answers[0].effective_sample_size < answers[1].effective_sample_size

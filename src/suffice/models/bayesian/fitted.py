@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 ENGINES = choices(QueryEngine)
+#: Weighted samples of an answer, unless said.
+SAMPLES = 10_000
 
 
 @record(frozen=True, eq=False)
@@ -106,7 +108,7 @@ class NetworkFitted:
         given: Mapping[Any, Any] | None = None,
         *,
         engine: QueryEngine | Registered = "exact",
-        n: int = 10_000,
+        n: int | None = None,
         random_state: Any = None,
     ) -> Any:
         """P(variables | given).
@@ -117,13 +119,18 @@ class NetworkFitted:
             engine: ``"exact"``, or ``"sampling"`` for networks that the exact engines do not take or that are too
                 large: likelihood weighting, whose answers carry standard errors and an effective sample size; or
                 the name of a registered engine, such as ``"enumeration"`` (`extend.register_engine`).
-            n: number of weighted samples.
+            n: number of weighted samples of ``engine="sampling"``; 10,000 by default.
             random_state: seed of the samples.
 
         Returns:
             A `Table` of discrete nodes, axes in the order asked. Of real nodes a normal distribution (where all nodes
             are linear-Gaussian) or a mixture of normal ones; of both a table with a mixture in each cell.
         """
+        if n is not None and engine != "sampling":
+            raise OptionError(
+                f"n= is the number of samples of engine='sampling' and has no effect with engine={engine!r}. Leave it "
+                "out, or give engine='sampling'."
+            )
         if text(engine, "engine") not in ENGINES:
             from suffice.engines.registry import named
 
@@ -134,7 +141,9 @@ class NetworkFitted:
         if engine == "sampling":
             from suffice.models.bayesian.queries.sampled import SampledInference
 
-            return SampledInference(self.nodes).query(variables, given, n=n, random_state=random_state)
+            return SampledInference(self.nodes).query(
+                variables, given, n=SAMPLES if n is None else n, random_state=random_state
+            )
         with _offering_samples():
             return self.inference.query(variables, given)
 

@@ -114,6 +114,8 @@ def build_emission(
             f"emission is {distribution!r}; expected an unfitted exponential family: of one column, or "
             "MultivariateNormal() or Dirichlet() of several."
         )
+    if isinstance(distribution, Distribution):
+        settings.check_estimate(distribution, symbols=isinstance(distribution, Categorical | Bernoulli))
     return kind.build(distribution, settings, columns, names, known)
 
 

@@ -54,7 +54,8 @@ class Interpolation(Smoothing):
             "held-out" for the weight that makes the sequences of ``fit(..., held_out=)`` likeliest.
         background: "unigram" (how often each word comes next), "uniform", or probabilities: a dict by state, or an
             array in the order of the states.
-        buckets: None for one weight; or limits of n(h), such as (1, 5, 20): histories seen equally often share one.
+        buckets: None for one weight; or limits of n(h), such as (1, 5, 20): histories seen equally often share one,
+            which is learned.
 
     >>> Interpolation("deleted").weight
     'deleted'
@@ -85,6 +86,11 @@ class Interpolation(Smoothing):
                     f"buckets is {self.buckets!r}; expected rising limits of how often a history is seen."
                 )
             object.__setattr__(self, "buckets", limits)
+            if not self.learned:
+                raise OptionError(
+                    f"buckets={self.buckets!r} has no effect: the weight is given, {self.weight!r}, and is that of "
+                    "every history. Use weight='deleted' or 'held-out', which learn one for each bucket."
+                )
 
     @property
     def learned(self) -> bool:
@@ -160,5 +166,10 @@ class KneserNey(Smoothing):
         if any(d > most for d, most in zip(given, (1, 2, 3), strict=True)):
             raise OptionError(
                 f"discounts is {self.discounts!r}; expected at most 1, 2 and 3, as no more can be taken off."
+            )
+        if not self.modified:
+            raise OptionError(
+                "modified=False has no effect: it chooses how many discounts are worked out, and discounts= gives "
+                "them. Leave one of the two out."
             )
         object.__setattr__(self, "discounts", given)

@@ -67,6 +67,15 @@ class MixtureDistribution(Distribution):
     def _settle(self) -> None:
         components, n = self._options["components"], self._options["n"]
         self._given: MixtureFitted | None = None
+        if isinstance(components, tuple) and n is not None:
+            raise OptionError(
+                f"n={n!r} has no effect: the components are given, {len(components)} of them. Leave it out."
+            )
+        if not isinstance(components, tuple) and self._options["weights"] is not None:
+            raise OptionError(
+                "weights= has no effect on components that are to be learned, which begin with equal ones. Leave it "
+                "out, or give a list of components with parameters."
+            )
         if isinstance(components, tuple):
             self._given = self._of(components, self._options["weights"])
         elif not isinstance(components, Distribution) or not (isinstance(n, int | np.integer) and n >= 1):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.domain import Variable
+from suffice.errors import OptionError
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.surveys import Survey
 from suffice.registry import Registry
@@ -47,6 +48,19 @@ class EmissionOptions:
         """The prior of a distribution: its own, else the one for all."""
         own = distribution.get_params(deep=False).get("prior")
         return self.prior if own is None else own
+
+    def check_estimate(self, distribution: Any, *, symbols: bool) -> None:
+        """Refuse an estimate of the distribution's own that could change nothing."""
+        own = distribution.get_params(deep=False).get("estimate")
+        if own is None:
+            return
+        prior = self.of_distribution(distribution)
+        if (own == "mle") != (prior is None):
+            raise OptionError(f"estimate={own!r} of an emission {'needs a prior=' if prior is None else 'takes none'}.")
+        if own == "mean" and self.hidden and not symbols:
+            raise OptionError(
+                "estimate='mean' has no effect on the density of a hidden state: EM climbs to the mode, estimate='map'."
+            )
 
     def estimate_of(self, distribution: Any) -> str | None:
         """How pseudo-counts are taken: as the distribution says, else as the model says."""
