@@ -698,9 +698,13 @@ def test_newton_without_regressions_takes_more_steps_to_the_same_maximum(monkeyp
     assert plain.n_iter_ > usual.n_iter_
 
 
-def test_auto_takes_newton_for_small_graphs_and_compiled_regressions_for_large_ones() -> None:
+def test_auto_takes_newton_for_small_graphs_and_compiled_regressions_for_large_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from suffice.kernels import choice
     from suffice.solvers.covariance_selection import regressions_pay
 
+    monkeypatch.setattr(choice, "_ready", lambda kernel: True)  # On a new machine they are compiled first.
     S, pairs = random_graph(30, 60, 0.2, 8)
     assert (
         sf.GaussianGraph(pairs, nodes=range(30)).fit(covariance=S, n=150).report_.method.startswith("Newton (the cycle")
