@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,21 @@ settings.register_profile("suffice", deadline=None, suppress_health_check=[Healt
 # On a build machine the examples are the same in every run, and nothing is stored.
 settings.register_profile("suffice-ci", settings.get_profile("suffice"), derandomize=True, database=None)
 settings.load_profile("suffice-ci" if os.environ.get("CI") else "suffice")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def begin_beside() -> Iterator[Callable[[str], bool]]:
+    """Loops are compiled in the process that needs them, so that no other one decides which path a fit takes.
+
+    Last bits differ between the paths, and many tests compare bits. The value is what asks for another process.
+    """
+    from suffice.kernels import ahead
+
+    begin = ahead.begin
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ahead, "begin", lambda kernel: False)
+        patch.setattr(ahead, "SAY_AFTER", 3600.0)
+        yield begin
 
 
 @pytest.fixture

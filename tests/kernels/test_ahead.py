@@ -11,6 +11,11 @@ from suffice.kernels import ahead
 
 
 @pytest.fixture(autouse=True)
+def beside(monkeypatch: pytest.MonkeyPatch, begin_beside: Callable[[str], bool]) -> None:
+    monkeypatch.setattr(ahead, "begin", begin_beside)
+
+
+@pytest.fixture(autouse=True)
 def _a_new_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     for name in ("_ready", "_asked"):
