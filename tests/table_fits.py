@@ -51,6 +51,9 @@ def same(one: Any, other: Any) -> None:
     assert mine
     assert mine.keys() == theirs.keys()
     for path, value in mine.items():
+        if path.endswith("/report/passes"):
+            # Compiled loops bound means by the sizes of columns, without a look at rows; `same_receipts` counts none.
+            continue
         if isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
             size = float(np.abs(np.where(np.isfinite(value), value, 0.0)).max(initial=0.0))
             np.testing.assert_allclose(theirs[path], value, rtol=EXACT, atol=EXACT * size, err_msg=path)

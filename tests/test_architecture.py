@@ -40,7 +40,7 @@ LADDER = (
     {"__main__"},
 )
 # What a fit says about itself, what there is to see of a model, and where both are shown stand together.
-SAME_LAYER = {"fitting.outlets": "fitting.report", "fitting.portrait": "fitting.report"}
+SAME_LAYER = dict.fromkeys(("fitting.outlets", "fitting.portrait", "fitting.inference"), "fitting.report")
 RUNG = {layer: rung for rung, layers in enumerate(LADDER) for layer in layers}
 
 

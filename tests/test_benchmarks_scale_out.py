@@ -35,7 +35,8 @@ def tables(*arguments: str) -> list[dict[str, list[str]]]:
 
 
 def check_rounds(found: dict[str, list[str]], engine: str) -> None:
-    _, _, _, out, back, rounds, _, difference, rows = found[engine]
+    _, _, _, _, out, back, rounds, _, cpu, difference, rows = found[engine]
+    assert float(cpu) > 0
     assert float(difference) < 1e-10
     assert int(rounds) > 5
     assert rows == "0"
@@ -48,9 +49,9 @@ def test_the_local_reader_has_a_table_for_each_fit_and_the_maximum() -> None:
     for table in found[:-1]:
         assert table[""][0] == "first answer s"
         assert set(table) == {"", "---", "local Parquet"}
-        assert table["local Parquet"][7] == "0e+00"
-    seconds, ratio, away, slope = found[-1]["suffice, local Parquet"]
-    assert float(seconds) > 0
+        assert table["local Parquet"][9] == "0e+00"
+    seconds, cpu, ratio, away, slope = found[-1]["suffice, local Parquet"]
+    assert float(seconds) > 0 < float(cpu)
     assert ratio == "1.00"
     assert float(away) < 1e-8
     assert float(slope) < 1e-8

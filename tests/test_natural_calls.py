@@ -289,3 +289,91 @@ def test_arrows_make_no_markov_network() -> None:
 def test_lengths_of_a_chain_are_named() -> None:
     with pytest.warns(sf.SufficeWarning, match=r"y is not used.*Lengths of sequences are lengths="):
         sf.MarkovChain().fit(list("abba"), [2, 2])
+
+
+def test_names_of_columns_say_which_is_which_after_the_fit() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 2))
+    y = rng.poisson(np.exp(X[:, 0]))
+    glm = sf.GLM("poisson").fit(X, y, columns=["dose", "age"])
+    turned = X[:, ::-1]
+    np.testing.assert_allclose(
+        glm.score_samples(turned, y, columns=["age", "dose"]),
+        glm.score_samples(X, y, columns=["dose", "age"]),
+        rtol=1e-13,
+    )
+    with pytest.raises(sf.MissingColumnError, match="names 'age', 'weight'; the model has learned 'dose', 'age'"):
+        glm.score_samples(X, y, columns=["age", "weight"])
+    frame = pd.DataFrame(X, columns=["u", "v"])
+    hidden = sf.HiddenMarkovModel(2, sf.MultivariateNormal()).fit(frame)
+    np.testing.assert_array_equal(hidden.predict_proba(frame, columns=["v", "u"]), hidden.predict_proba(frame))
+    with pytest.raises(sf.OptionError, match="names 'v', 'u'; the observations of a step were learned as 'u', 'v'"):
+        hidden.predict(X, columns=["v", "u"])
+
+
+def test_a_mixture_scores_rows_as_its_density_does() -> None:
+    rows = np.array([0.1, 0.2, 5.0, 5.4, 4.9, -0.3])
+    mixture = sf.Mixture(sf.Normal(), 2).fit(rows)
+    assert mixture.score(rows) == pytest.approx(mixture.log_prob(rows).mean(), rel=1e-12)
+    weights = [1, 2, 0, 1, 1, 3]
+    repeated = np.repeat(rows, weights)
+    assert mixture.score(rows, sample_weight=weights) == pytest.approx(mixture.score(repeated), rel=1e-12)
+    with pytest.raises(sf.OptionError, match="'topology' of a Mixture would have no effect"):
+        sf.Mixture(sf.Normal(), 2).fit(rows, topology="left-right")
+    with pytest.raises(sf.OptionError, match="learned by EM, which needs all rows at once"):
+        mixture.partial_fit(rows)
+
+
+def test_classes_of_later_rows_are_those_of_the_first() -> None:
+    frame = pd.DataFrame({"a": [0, 1, 1, 0], "b": [0, 1, 0, 0]})
+    net = sf.BayesianNetwork([("a", "b")], target="a").fit(frame)
+    assert net.partial_fit(frame, classes=[0, 1]).classes_.tolist() == [0, 1]
+    with pytest.raises(sf.OptionError, match="classes= holds 2; the target 'a' has the states 0, 1"):
+        net.partial_fit(frame, classes=[0, 1, 2])
+    glm = sf.GLM("binomial").partial_fit([[0.0], [1.0]], ["n", "y"], classes=["n", "y"])
+    with pytest.raises(sf.OptionError, match="classes= holds 'maybe'"):
+        glm.partial_fit([[0.0], [1.0]], ["n", "y"], classes=["n", "maybe"])
+
+
+def test_rows_beside_intervals_of_wald_are_refused() -> None:
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]]), np.array([1, 2, 2, 5, 7])
+    glm = sf.GLM("poisson").fit(X, y)
+    with pytest.raises(sf.OptionError, match="'X=', 'y=' of intervals belong to method='profile'"):
+        glm.intervals(X=X, y=y)
+    assert glm.intervals(method="profile", X=X, y=y).shape == (2, 2)
+
+
+def test_probabilities_are_no_states() -> None:
+    with pytest.raises(sf.OptionError, match=r"add up to 1.*probabilities=\.\.\."):
+        sf.Categorical([0.2, 0.8])
+    assert sf.Categorical([0.5, 1.5]).fit([0.5, 1.5, 1.5]).probabilities_ == pytest.approx([1 / 3, 2 / 3])
+    assert sf.Categorical([0.2, 0.8], [0.5, 0.5]).states_ == (0.2, 0.8)
+
+
+def test_a_covariance_is_not_read_as_rows() -> None:
+    S = np.array([[2.0, 0.5, 0.2], [0.5, 1.0, 0.3], [0.2, 0.3, 1.5]])
+    graph = sf.GaussianGraph([("a", "b"), ("b", "c")])
+    for data in (pd.DataFrame(S, list("abc"), list("abc")), S):
+        with pytest.raises(sf.OptionError, match=r"symmetric matrix.*fit\(covariance=\.\.\., n=\.\.\.\)"):
+            graph.fit(data)
+    with pytest.raises(sf.OptionError, match=r"n= is given without covariance=.*fit\(covariance="):
+        graph.fit(S, n=20)
+    assert graph.fit(covariance=S, n=20, columns=["a", "b", "c"]).report_.rows == 20
+    rows = pd.DataFrame([[1.0, 2.0, 4.0], [2.0, 1.0, 3.0], [0.0, 5.0, 1.0], [1.0, 1.0, 2.0]], columns=list("abc"))
+    assert graph.fit(rows).report_.rows == 4
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("cbind(k, r) ~ r", "share of successes.*trials="),
+        ("k ~ r + offset(log(r))", "offset= or exposure="),
+        ("k ~ factor(a)", r"Write C\(\)"),
+        ("k ~ I(r^2)", r"Write I\(x\*\*2\)"),
+        ("k ~ .", "dot is not known.*Name the columns"),
+    ],
+)
+def test_words_of_formulas_of_r(formula: str, message: str) -> None:
+    rows = pd.DataFrame({"k": [1, 2, 3, 1], "r": [0.5, 1.5, 2.5, 3.5], "a": list("xyxy")})
+    with pytest.raises(sf.DataError, match=f"{message}.*'k', 'r', 'a'"):
+        sf.GLM("poisson", formula=formula).fit(rows)

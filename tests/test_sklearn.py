@@ -158,11 +158,112 @@ def test_weights_are_routed_where_they_are_asked_for() -> None:
     np.testing.assert_allclose(routed["test_score"], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["lengths", "group"])
-def test_lengths_and_groups_may_be_asked_for(name: str) -> None:
+def test_exposures_and_weights_of_named_rows_are_routed_to_scores_too() -> None:
     from sklearn import config_context
 
+    counts, exposure = RNG.poisson(2.0, N), RNG.uniform(0.5, 2.0, N)
     with config_context(enable_metadata_routing=True):
-        model: Any = sf.HiddenMarkovModel(2, emission=sf.Normal())
-        model.set_fit_request(**{name: True})
-        assert model.get_metadata_routing().fit.requests[name] is True
+        model: Any = sf.GLM("poisson").set_fit_request(exposure=True).set_score_request(exposure=True)
+        routed = model_selection.cross_validate(
+            model, X, counts, cv=model_selection.KFold(2), params={"exposure": exposure}
+        )
+    expected = []
+    for train, test in model_selection.KFold(2).split(X):
+        fold = sf.GLM("poisson").fit(X[train], counts[train], exposure=exposure[train])
+        expected.append(fold.score(X[test], counts[test], exposure=exposure[test]))
+    np.testing.assert_allclose(routed["test_score"], expected, rtol=1e-12)
+
+
+def test_what_a_model_takes_beside_rows_can_be_routed() -> None:
+    def asked(model: Any, method: str) -> list[str]:
+        return sorted(getattr(model.get_metadata_routing(), method).requests)
+
+    hidden, glm = sf.HiddenMarkovModel(2, sf.Normal()), sf.GLM("poisson")
+    assert asked(hidden, "fit") == ["group", "lengths", "order", "sample_weight", "states"]
+    assert asked(hidden, "score") == ["group", "lengths", "order", "sample_weight", "states"]
+    assert asked(hidden, "predict") == ["group", "lengths", "order"]
+    assert asked(glm, "fit") == asked(glm, "score") == ["exposure", "offset", "sample_weight", "trials"]
+    assert asked(sf.BayesianNetwork("a -> b"), "partial_fit") == ["sample_weight"]
+
+
+# -- sequences in folds ------------------------------------------------------------------------------------------------
+
+LENGTHS = RNG.integers(4, 8, 12)
+GROUPS = np.repeat(np.arange(12), LENGTHS)
+WORDS = RNG.choice(["a", "b", "c"], len(GROUPS))
+TAGS = np.where(WORDS == "a", "A", RNG.choice(["B", "C"], len(GROUPS)))
+STEPS = pd.DataFrame({"sentence": GROUPS, "word": WORDS})
+SENTENCES = [[{"word": word} for word in words] for words in np.split(WORDS, np.cumsum(LENGTHS)[:-1])]
+LABELS = [tags.tolist() for tags in np.split(TAGS, np.cumsum(LENGTHS)[:-1])]
+CRF = sf.ChainCRF(sf.Normal(variance=1.0))
+MODELS_OF_WORDS: dict[str, Any] = {
+    "hidden Markov model": sf.HiddenMarkovModel(2, sf.Categorical(["a", "b", "c"]), prior=1.0, tolerance=1e-2),
+    "Markov chain": sf.MarkovChain(1, prior=1.0, states=["a", "b", "c"]),
+}
+
+
+def test_a_search_over_lists_of_sequences_is_that_of_folds_by_hand() -> None:
+    folds, variances = model_selection.KFold(3), [0.1, 10.0]
+    search = model_selection.GridSearchCV(CRF, {"prior__variance": variances}, cv=folds).fit(SENTENCES, LABELS)
+    for place, variance in enumerate(variances):
+        scores = []
+        for train, test in folds.split(SENTENCES):
+            fold = CRF.clone().set_params(prior__variance=variance)
+            fold.fit([SENTENCES[k] for k in train], [LABELS[k] for k in train])
+            scores.append(fold.score([SENTENCES[k] for k in test], [LABELS[k] for k in test]))
+        assert search.cv_results_["mean_test_score"][place] == pytest.approx(np.mean(scores), rel=1e-12)
+    right = model_selection.cross_val_score(CRF, SENTENCES, LABELS, cv=3, scoring=lambda m, X, y: m.accuracy(X, y))
+    assert (right > 0.5).all()
+
+
+@pytest.mark.parametrize("name", MODELS_OF_WORDS)
+def test_tables_of_sequences_are_cut_between_groups(name: str) -> None:
+    """`group` is the name of a column, which every fold keeps; `groups` tells scikit-learn what belongs together."""
+    from sklearn import config_context
+
+    words, folds = np.split(WORDS, np.cumsum(LENGTHS)[:-1]), model_selection.GroupKFold(3)
+    with config_context(enable_metadata_routing=True):
+        model: Any = MODELS_OF_WORDS[name].clone().set_fit_request(group=True).set_score_request(group=True)
+        routed = model_selection.cross_validate(model, STEPS, cv=folds, params={"group": "sentence", "groups": GROUPS})
+    expected = []
+    for train, test in folds.split(STEPS, groups=GROUPS):
+        fold = MODELS_OF_WORDS[name].clone().fit([words[k].tolist() for k in np.unique(GROUPS[train])])
+        expected.append(fold.score([words[k].tolist() for k in np.unique(GROUPS[test])]))
+    np.testing.assert_allclose(routed["test_score"], expected, rtol=1e-9)
+
+
+def test_labels_of_a_table_of_tokens_may_be_given_beside_it() -> None:
+    from sklearn import config_context
+
+    folds = model_selection.GroupKFold(3)
+    with config_context(enable_metadata_routing=True):
+        model: Any = CRF.clone().set_fit_request(group=True).set_score_request(group=True)
+        beside = {"group": "sentence", "groups": GROUPS}
+        routed = model_selection.cross_validate(model, STEPS, pd.Series(TAGS), cv=folds, params=beside)
+    expected = []
+    for train, test in folds.split(STEPS, groups=GROUPS):
+        fold = CRF.clone().fit(STEPS.assign(tag=TAGS).iloc[train], "tag", group="sentence")
+        expected.append(fold.score(STEPS.assign(tag=TAGS).iloc[test], "tag", group="sentence"))
+    np.testing.assert_allclose(routed["test_score"], expected, rtol=1e-9)
+
+
+def test_a_column_that_holds_the_labels_is_no_feature() -> None:
+    frame = STEPS.assign(tag=TAGS)
+    named = CRF.clone().fit(frame, "tag", group="sentence")
+    given = CRF.clone().fit(frame, frame["tag"], group="sentence")
+    assert given.feature_names_ == named.feature_names_
+    np.testing.assert_array_equal(given.state_weights_, named.state_weights_)
+    np.testing.assert_array_equal(
+        given.score_samples(frame, TAGS.tolist(), group="sentence"), named.score_samples(frame, "tag", group="sentence")
+    )
+    with pytest.raises(sf.DataError, match=r"y has 3 labels for \d+ rows of X"):
+        CRF.clone().fit(frame, ["A", "B", "C"], group="sentence")
+
+
+@pytest.mark.parametrize("name", [*MODELS_OF_WORDS, "CRF"])
+def test_values_of_a_column_are_no_name(name: str) -> None:
+    model: Any = CRF if name == "CRF" else MODELS_OF_WORDS[name]
+    rows = (STEPS, TAGS) if name == "CRF" else (STEPS,)
+    for values in (GROUPS, STEPS["sentence"], GROUPS.tolist()):
+        with pytest.raises(sf.OptionError, match=r"group is a \w+; expected the name of a column"):
+            model.clone().fit(*rows, group=values)

@@ -31,11 +31,20 @@ STOPPED = {name: sf.GLM("multinomial", max_iter=1) for name in "st"}
 CASES: dict[str, tuple[Callable[[], Any], type[sf.SufficeWarning]]] = {
     "GLM, separation": (lambda: sf.GLM("binomial").fit(X, SIDES), sf.SeparationWarning),
     "GLM, multinomial, separation": (lambda: sf.GLM("multinomial").fit(X, SIDES), sf.SeparationWarning),
+    "GLM, one pass, separation": (lambda: sf.GLM("binomial").partial_fit(X, SIDES), sf.SeparationWarning),
     "GLM, a perfect fit": (lambda: sf.GLM().fit(X, X[:, 0]), sf.ExistenceWarning),
     "GLM, iterations": (
         lambda: sf.GLM("poisson", max_iter=1, solver="lbfgs").fit(X, BINARY["a"]),
         sf.ConvergenceWarning,
     ),
+    "ChainCRF, one pass, separation": (lambda: sf.ChainCRF().partial_fit(SENTENCES, TAGS), sf.SeparationWarning),
+    "GraphCRF, one pass, separation": (lambda: sf.GraphCRF().partial_fit(GRAPHS, LABELS), sf.SeparationWarning),
+    "Poisson, zeros": (lambda: sf.Poisson().fit([0, 0, 0]), sf.ExistenceWarning),
+    "Poisson, zeros, partial fit": (lambda: sf.Poisson().partial_fit([0, 0, 0]), sf.ExistenceWarning),
+    "Bernoulli, no success": (lambda: sf.Bernoulli(states=[0, 1]).fit([0, 0]), sf.ExistenceWarning),
+    "Categorical, a state never seen": (lambda: sf.Categorical(["a", "b"]).fit(["a"]), sf.ExistenceWarning),
+    "Geometric, zeros": (lambda: sf.Geometric().fit([0, 0]), sf.ExistenceWarning),
+    "NegativeBinomial, zeros": (lambda: sf.NegativeBinomial(size=2.0).fit([0, 0]), sf.ExistenceWarning),
     "BayesianNetwork, iterations": (
         lambda: sf.BayesianNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, max_iter=1, n_init=3).fit(GAPPY),
         sf.ConvergenceWarning,
@@ -129,6 +138,19 @@ def test_one_warning_at_the_line_of_the_call(case: str) -> None:
         assert model.report_.stop_reason in said
     else:
         assert said in "; ".join(model.report_.warnings)
+
+
+def test_a_later_pass_and_a_prior_say_nothing_of_separation() -> None:
+    glm = sf.GLM("binomial")
+    assert [warning.category for warning in caught_in(lambda: glm.partial_fit(X, SIDES))[1]] == [sf.SeparationWarning]
+    # The rows of the first call are gone: whether all of them together are separated is not known.
+    assert caught_in(lambda: glm.partial_fit(X, SIDES))[1] == []
+    assert glm.report_.certificate.exists is None
+    ridge = sf.Normal(variance=1.0)
+    assert caught_in(lambda: sf.GLM("binomial", prior=ridge).partial_fit(X, SIDES))[1] == []
+    assert caught_in(lambda: sf.ChainCRF(prior=ridge).partial_fit(SENTENCES, TAGS))[1] == []
+    mixed = np.where(np.arange(N) % 2, SIDES, SIDES[::-1])
+    assert caught_in(lambda: sf.GLM("binomial").partial_fit(X, mixed))[1] == []
 
 
 def test_every_model_has_a_case() -> None:

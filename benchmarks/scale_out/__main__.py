@@ -57,8 +57,9 @@ def seconds(options: argparse.Namespace) -> Iterator[str]:
         f"Local reader with threads for all cores, Dask with {WORKERS} processes of one thread, Spark "
         f"local[{WORKERS}]; no variables of the environment are set for BLAS or threads. Load of the machine at the "
         f"start: {os.getloadavg()[0]:.1f}. Fits of {options.iterations} iterations (the regression beside others to "
-        f"its end), each in a fresh process, after one of {rounds.WARM_ROWS:,} rows; engines are started before. A "
-        "round is the median one of the question that takes most of the time."
+        f"its end, the best of {race.FITS}), each in a fresh process, after one of {rounds.WARM_ROWS:,} rows; engines "
+        "are started before. A round is the median one of the question that takes most of the time. CPU time is that "
+        "of all processes together: workers and the virtual machine of Spark count."
     )
     for name in options.names:
         with tempfile.TemporaryDirectory(prefix="scale-out-") as folder:

@@ -12,6 +12,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contender import cpu_seconds
+
 WORKERS = 2
 #: By name: the package that it needs.
 ENGINES = {"local Parquet": "pyarrow", "Dask": "distributed", "Spark": "pyspark"}
@@ -35,6 +37,25 @@ def alone(task: Callable[..., Any], *arguments: Any) -> Any:
     os.environ.update(ENVIRONMENT)  # Workers inherit it too.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(task, *arguments).result()
+
+
+def tree_seconds() -> float:
+    """CPU time of this process and of all that it has started: workers, the virtual machine and their children."""
+    stats: dict[int, tuple[int, float]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # Ended meanwhile.
+            continue
+        # Parent; then user and system time, of the process and of those it has seen end.
+        stats[int(path.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    if not stats:
+        return cpu_seconds()
+    ours = {os.getpid()}
+    while grown := {process for process, (parent, _) in stats.items() if parent in ours} - ours:
+        ours |= grown
+    # The system counts others in hundredths of a second; of this process it tells more.
+    return cpu_seconds() + sum(stats[process][1] for process in ours - {os.getpid()})
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def measure(name: str, folder: Path, iterations: int) -> tuple[float, float, int
     """CPU seconds of all but the rounds, of the median round, and the number of rounds."""
     warnings.simplefilter("ignore")
     os.environ["SUFFICE_THREADS"] = "1"
-    fit, watch = RATES[name], Watch(time.process_time)
+    fit, watch = RATES[name], Watch(time.process_time, time.process_time)
     fit.fitted(str(folder / "warm" / "*.parquet"), max_iter=2)
     watch.begin()
     begin = time.process_time()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.scale_out.engines import ENGINES, LOCAL, alone, present, started
+from benchmarks.scale_out.engines import ENGINES, LOCAL, alone, present, started, tree_seconds
 from benchmarks.scale_out.fits import ROUNDS
 from benchmarks.scale_out.rows import write
 from suffice.sources.held import Held
@@ -25,11 +25,12 @@ WARM_ROWS = 2000
 
 @dataclass(frozen=True)
 class Round:
-    """One question to held rows: when it was asked and answered, and the bytes that travelled for it."""
+    """One question to held rows: when it was asked and answered, its CPU time, and the bytes that travelled for it."""
 
     question: Hashable
     asked: float
     answered: float
+    cpu: float
     out: int
     back: int
 
@@ -39,6 +40,7 @@ class Watch:
     """Sees every round that a fit asks in this process, and every source of rows elsewhere, by a clock."""
 
     clock: Callable[[], float] = time.perf_counter
+    cpu: Callable[[], float] = tree_seconds
     rounds: list[Round] = field(default_factory=list)
     sources: list[PartitionedSource] = field(default_factory=list)
 
@@ -48,13 +50,14 @@ class Watch:
         open_frame: Callable[..., None] = PartitionedSource.__init__
 
         def watched(held: Held[Any], parameters: Any, by: Any = None, **chosen: Any) -> Any:
-            out, back, asked = held.bytes_out, held.bytes_back, self.clock()
+            out, back, cpu, asked = held.bytes_out, held.bytes_back, self.cpu(), self.clock()
             answer = ask(held, parameters, by, **chosen)
+            answered, cpu = self.clock(), self.cpu() - cpu
             # EM sends its question along with the parameters.
             question = parameters[0] if by is None and isinstance(parameters, tuple) else by
             name = getattr(question, "__name__", type(question).__name__)
             travelled = held.bytes_out - out, held.bytes_back - back
-            self.rounds.append(Round(name, asked, self.clock(), *travelled))
+            self.rounds.append(Round(name, asked, answered, cpu, *travelled))
             return answer
 
         def seen(source: PartitionedSource, *arguments: Any) -> None:
@@ -76,14 +79,16 @@ class Watch:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a fit took: seconds to the first answer, of a median round and in all, bytes of such a round, rounds.
+    """What a fit took: seconds to the first answer, of a median round and in all; bytes of such a round; rounds.
 
     `pulled` is the number of rows that were brought into the process that asks.
     """
 
     first: float
     round: float
+    round_cpu: float
     total: float
+    total_cpu: float
     out: float
     back: float
     rounds: int
@@ -98,15 +103,17 @@ def measure(name: str, engine: str, folder: Path, iterations: int) -> Cost:
     with started(engine) as opened:
         fit.fitted(opened(folder / "warm"), max_iter=2)
         watch.begin()
-        table, begin = opened(folder / "rows"), time.perf_counter()
+        table, cpu, begin = opened(folder / "rows"), tree_seconds(), time.perf_counter()
         model = fit.fitted(table, max_iter=iterations)
-        total = time.perf_counter() - begin
+        total, total_cpu = time.perf_counter() - begin, tree_seconds() - cpu
         parameters = fit.parameters(model)
     steps = watch.longest
     return Cost(
         watch.rounds[0].answered - begin,
         median(step.answered - step.asked for step in steps),
+        median(step.cpu for step in steps),
         total,
+        total_cpu,
         median(step.out for step in steps),
         median(step.back for step in steps),
         len(watch.rounds),
@@ -115,7 +122,20 @@ def measure(name: str, engine: str, folder: Path, iterations: int) -> Cost:
     )
 
 
-HEAD = ("", "first answer s", "round s", "x local", "kB out", "kB back", "rounds", "fit s", "difference", "rows here")
+HEAD = (
+    "",
+    "first answer s",
+    "round s",
+    "round CPU s",
+    "x local CPU",
+    "kB out",
+    "kB back",
+    "rounds",
+    "fit s",
+    "fit CPU s",
+    "difference",
+    "rows here",
+)
 
 
 def draw(name: str, folder: Path, rows: int, seed: int) -> None:
@@ -139,12 +159,14 @@ def compare(
             (
                 engine,
                 f"{cost.first:.2f}",
-                f"{cost.round:.4f}",
-                f"{cost.round / local.round:.2f}",
+                f"{cost.round:.3f}",
+                f"{cost.round_cpu:.3g}",
+                f"{cost.round_cpu / local.round_cpu:.2f}" if local.round_cpu else "",
                 f"{cost.out / 1e3:.1f}",
                 f"{cost.back / 1e3:.1f}",
                 str(cost.rounds),
-                f"{cost.total:.2f}",
+                f"{cost.total:.3g}",
+                f"{cost.total_cpu:.3g}",
                 f"{away.max():.0e}",
                 "read here" if engine == LOCAL else str(cost.pulled),
             )

@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from suffice.families.student import MultivariateStudentT as MultivariateStudentT
     from suffice.families.student import StudentT as StudentT
     from suffice.families.wishart import Wishart as Wishart
+    from suffice.fitting.bootstrap import Bootstrap as Bootstrap
+    from suffice.fitting.comparing import compare as compare
+    from suffice.fitting.hypotheses import wald_test as wald_test
     from suffice.fitting.report import Certificate as Certificate
     from suffice.fitting.report import Report as Report
     from suffice.fitting.summarizing import summarize as summarize
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
     from suffice.models.bayesian.declaration import BayesianNetwork as BayesianNetwork
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
     from suffice.models.chain_crf.declaration import ChainCRF as ChainCRF
+    from suffice.models.dynamic_network.declaration import DynamicBayesianNetwork as DynamicBayesianNetwork
     from suffice.models.gaussian_graph.declaration import GaussianGraph as GaussianGraph
     from suffice.models.glm.declaration import GLM as GLM
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
@@ -85,6 +89,10 @@ if TYPE_CHECKING:
     from suffice.models.markov_chain.smoothing import Katz as Katz
     from suffice.models.markov_chain.smoothing import KneserNey as KneserNey
     from suffice.models.mixture import Mixture as Mixture
+    from suffice.models.nesting import likelihood_ratio_test as likelihood_ratio_test
+    from suffice.models.nesting import score_test as score_test
+    from suffice.models.structures import DirectedGraph as DirectedGraph
+    from suffice.models.structures import UndirectedGraph as UndirectedGraph
     from suffice.sources.round_files import FileRounds as FileRounds
     from suffice.sources.sites import Question as Question
     from suffice.sources.sites import Rounds as Rounds
@@ -104,6 +112,7 @@ _EXPORTS: dict[str, str] = {
     # models
     "BayesianNetwork": "suffice.models.bayesian.declaration",
     "ChainCRF": "suffice.models.chain_crf.declaration",
+    "DynamicBayesianNetwork": "suffice.models.dynamic_network.declaration",
     "Feature": "suffice.models.markov.feature",
     "GLM": "suffice.models.glm.declaration",
     "MarkovChain": "suffice.models.markov_chain.declaration",
@@ -115,6 +124,9 @@ _EXPORTS: dict[str, str] = {
     "MarkovNetwork": "suffice.models.markov.declaration",
     "Mixture": "suffice.models.mixture",
     "NoisyOr": "suffice.models.bayesian.nodes.kinds",
+    # structures as graphs
+    "DirectedGraph": "suffice.models.structures",
+    "UndirectedGraph": "suffice.models.structures",
     # ways to smooth a Markov chain
     "AbsoluteDiscount": "suffice.models.markov_chain.smoothing",
     "Interpolation": "suffice.models.markov_chain.smoothing",
@@ -162,6 +174,12 @@ _EXPORTS: dict[str, str] = {
     "Question": "suffice.sources.sites",
     "Rounds": "suffice.sources.sites",
     "Site": "suffice.sources.sites",
+    # after the fit
+    "Bootstrap": "suffice.fitting.bootstrap",
+    "compare": "suffice.fitting.comparing",
+    "likelihood_ratio_test": "suffice.models.nesting",
+    "score_test": "suffice.models.nesting",
+    "wald_test": "suffice.fitting.hypotheses",
     # results and files
     "Certificate": "suffice.fitting.report",
     "Report": "suffice.fitting.report",

@@ -239,7 +239,7 @@ def explained(function: Callable[P, R], name: str | None = None) -> Callable[P, 
         if options and handed_on != []:
             # What stands behind ``**name`` may be handed on to where nobody asks for it: it is compared at once.
             if handed_on is None:
-                handed_on = _taken(function, inspect.signature(function).parameters)
+                handed_on = taken_arguments(function)
             strange = next((option for option in options if option not in handed_on), None)
             if strange is not None:
                 refusal = TypeError(f"unexpected keyword argument {strange!r}")
@@ -332,6 +332,11 @@ def _handed_on(function: Any) -> bool:
         return False  # A constructor hands all to that of its base, which compares them.
     last = list(inspect.signature(function).parameters.values())[-1]
     return last.kind is not last.VAR_KEYWORD or str(last.annotation).startswith("Unpack[")
+
+
+def taken_arguments(function: Callable[..., Any]) -> list[str]:
+    """The names of all arguments, those behind ``**name: Unpack[Options]`` too."""
+    return _taken(function, inspect.signature(function).parameters)
 
 
 def _taken(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> list[str]:

@@ -94,6 +94,15 @@ def is_name(value: object) -> TypeGuard[Hashable]:
     return True
 
 
+def column_name(value: object, name: str) -> None:
+    """Refuse what names no column of a table: the values of one, as other libraries take them."""
+    if not is_name(value):
+        raise OptionError(
+            f"{name} is a {type(value).__name__}; expected the name of a column. Join the values to the table as a "
+            "column, and give its name."
+        )
+
+
 def number(value: object, name: str, least: float = -math.inf, *, otherwise: str = "") -> float:
     """A finite number of at least `least`."""
     if not (is_number(value) and value >= least):
@@ -235,6 +244,15 @@ def check_size(values: NDArray[np.float64], what: str, least: float = LEAST_SIZE
         raise OptionError(
             f"{what} holds {largest:.6g}; sizes between {LEAST_SIZE:g} and {MOST_SIZE:g} can be computed with. Use "
             "another unit."
+        )
+
+
+def no_seed(random_state: object) -> None:
+    """Refuse the seed of samples where an answer is exact."""
+    if random_state is not None:
+        raise OptionError(
+            f"random_state={shortened(random_state)} has no effect: it is the seed of samples, and this answer is "
+            "exact. Leave it out."
         )
 
 

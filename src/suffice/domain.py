@@ -106,8 +106,11 @@ def _plain_codes(kind: str, states: tuple[Hashable, ...]) -> dict[Hashable, int]
 
 def sort_states(values: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """Distinct states in an order that does not depend on the order of the rows; of 1 and 1.0, the whole number."""
+    given = tuple(values)
+    if len(kinds := set(map(type, given))) == 1 and not kinds.isdisjoint((bool, int, str)):
+        return tuple(sorted(set(given)))  # type: ignore[type-var]
     distinct: dict[tuple[str, Hashable], Any] = {}
-    for value in map(as_python, values):
+    for value in map(as_python, given):
         key = state_key(value)
         if key not in distinct or isinstance(value, int):
             distinct[key] = value
@@ -148,7 +151,7 @@ class Variable:
             raise OptionError(f"Variable {name!r} has kind {kind!r}; expected 'discrete', 'real' or 'count'.")
         if kind != "discrete" and states:
             raise OptionError(f"Variable {name!r} is {kind} and cannot have states.")
-        codes = _numbered(states)
+        codes = _numbered(states) if states else {}
         if len(codes) != len(states):
             raise OptionError(f"Variable {name!r} declares a state twice: {listing(states)}. States must differ.")
         # At once: a fit makes many variables, and setting the fields of a frozen class one by one takes longer.
@@ -283,6 +286,8 @@ class Variable:
             return min((self, other), key=lambda variable: ("declared", "category", "seen").index(variable.origin))
         if self.kind != other.kind:
             raise MergeError(f"Column {self.name!r} is {self.kind} on one side and {other.kind} on the other.")
+        if self.origin == "seen" and not self.states:  # It has met no row yet.
+            return other if other.origin != "seen" else replace(other, states=sort_states(other.states))
         mine, theirs = set(self._codes), set(other._codes)
         for closed, rest, extra in ((self, other, theirs - mine), (other, self, mine - theirs)):
             if closed.origin == "declared" and extra:
@@ -372,7 +377,10 @@ class Domain(Mapping[Hashable, Variable]):
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a variable of that name."""
-        return name in self._variables
+        try:
+            return name in self._variables
+        except TypeError:  # What cannot be hashed is no name.
+            return False
 
     def __eq__(self, other: object) -> bool:
         """Same variables, same states, in any order of variables."""

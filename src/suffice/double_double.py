@@ -54,14 +54,17 @@ def _fast_two_sum(a: Floats, b: Floats) -> tuple[Any, Any]:
 def _split(a: Floats) -> tuple[Floats, Floats]:
     """Cut a = high + low into two numbers of at most 26 bits."""
     huge = np.abs(a) > _HUGE
-    scaled = np.where(huge, a * _SHIFT, a)
-    wide = _SPLITTER * scaled
-    high = wide - (wide - scaled)
-    low = scaled - high
-    if np.any(huge):
+    if huge.any():
+        high, low = _halves(np.where(huge, a * _SHIFT, a))
         back = np.where(huge, 1.0 / _SHIFT, 1.0)
-        high, low = high * back, low * back
-    return high, low
+        return high * back, low * back
+    return _halves(a)
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    wide = _SPLITTER * a
+    high = wide - (wide - a)
+    return high, a - high
 
 
 def two_product(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
@@ -69,13 +72,16 @@ def two_product(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
 
     Where p is not finite there is no error to speak of, and e is 0.
     """
-    a = np.asarray(a, dtype=np.float64)
-    b = np.asarray(b, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        product = np.asarray(a * b)
-        a_high, a_low = _split(a)
-        b_high, b_low = _split(b)
-        error = np.asarray(((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low)
+        return _two_product(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+
+
+def _two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """`two_product` where warnings are silent already: setting that up takes as long as ten products."""
+    product = np.asarray(a * b)
+    a_high, a_low = _split(a)
+    b_high, b_low = _split(b)
+    error = np.asarray(((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low)
     finite = np.isfinite(product)
     return product, error if finite.all() else np.where(finite, error, 0.0)
 
@@ -93,17 +99,25 @@ def rounded(x: Floats) -> Floats:
 
 
 def _normal(high: Floats, low: Floats) -> Floats:
-    """Stack a value and its correction, |low| << |high|, as a pair."""
-    return np.stack(_fast_two_sum(high, low))
+    """A value and its correction, |low| << |high|, as a pair."""
+    total = high + low
+    both = np.empty((2, *np.shape(total)))
+    both[0] = total
+    both[1] = low - (total - high)
+    return both
 
 
 def add(x: Floats, y: Floats) -> Floats:
     """Return the pair x + y, with a relative error of at most 2^-104 also under cancellation."""
     with np.errstate(over="ignore", invalid="ignore"):
-        high, error = two_sum(x[0], y[0])
-        low, rest = two_sum(x[1], y[1])
-        high, error = _fast_two_sum(high, error + low)
-        return _normal(high, error + rest)
+        return _add(x, y)
+
+
+def _add(x: Floats, y: Floats) -> Floats:
+    high, error = two_sum(x[0], y[0])
+    low, rest = two_sum(x[1], y[1])
+    high, error = _fast_two_sum(high, error + low)
+    return _normal(high, error + rest)
 
 
 def subtract(x: Floats, y: Floats) -> Floats:
@@ -114,14 +128,18 @@ def subtract(x: Floats, y: Floats) -> Floats:
 def scale(x: Floats, factor: ArrayLike) -> Floats:
     """Return the pair x times float64 numbers."""
     with np.errstate(over="ignore", invalid="ignore"):
-        high, error = two_product(x[0], factor)
-        return _normal(high, error + x[1] * np.asarray(factor))
+        return _scale(x, np.asarray(factor, dtype=np.float64))
+
+
+def _scale(x: Floats, factor: Floats) -> Floats:
+    high, error = _two_product(np.asarray(x[0]), factor)
+    return _normal(high, error + x[1] * factor)
 
 
 def multiply(x: Floats, y: Floats) -> Floats:
     """Return the pair x y; the arrays behind the leading axis broadcast."""
     with np.errstate(over="ignore", invalid="ignore"):
-        high, error = two_product(x[0], y[0])
+        high, error = _two_product(np.asarray(x[0]), np.asarray(y[0]))
         return _normal(high, error + (x[0] * y[1] + x[1] * y[0]))
 
 
@@ -129,9 +147,9 @@ def divide(x: Floats, y: Floats) -> Floats:
     """Return the pair x / y by long division with three float64 digits."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         first = np.asarray(x[0] / y[0])
-        rest = subtract(x, scale(y, first))
-        second = rest[0] / y[0]
-        rest = subtract(rest, scale(y, second))
+        rest = _add(x, -_scale(y, first))
+        second = np.asarray(rest[0] / y[0])
+        rest = _add(rest, -_scale(y, second))
         high, low = _fast_two_sum(first, second)
         return _normal(high, low + rest[0] / y[0])
 
@@ -188,8 +206,9 @@ def centred(weight: Floats, total: Floats, cross: Floats) -> Floats:
     cross - total total' / weight = sum w (x - m)(x - m)' with m = total / weight. Entries within the rounding noise of
     the raw sums become exactly 0, so that a constant column has variance 0.
     """
-    mean = divide(total, weight[..., None])
-    scatter = rounded(subtract(cross, outer(total, mean)))
+    # Sums that are 0, as those of a covariance about a known mean, take nothing away.
+    about_mean = subtract(cross, outer(total, divide(total, weight[..., None]))) if total.any() else cross
+    scatter = rounded(about_mean)
     size = np.sqrt(np.abs(np.diagonal(cross[0], axis1=-2, axis2=-1)))
     noise = np.abs(scatter) <= NOISE * size[..., :, None] * size[..., None, :]
     scatter = np.where(noise, 0.0, scatter)

@@ -22,7 +22,7 @@
     SufficeWarning (UserWarning)
     ├── ConvergenceWarning                an iterative fit stopped before it converged
     ├── SamplingWarning                   a sampled answer whose chains disagree, or that hangs on a few samples
-    ├── KindWarning                       a column was read as states, and might have been meant as numbers
+    ├── KindWarning                       a column was read as states and may have been meant as numbers, or the reverse
     ├── ExistenceWarning                  the maximum does not exist: some parameters run to infinity
     │   └── SeparationWarning             the columns separate the classes of a response
     ├── FloorWarning                      a part was held at its floor, where the likelihood has no maximum
@@ -134,7 +134,7 @@ class SamplingWarning(SufficeWarning):
 
 
 class KindWarning(SufficeWarning):
-    """A column was read as states, and might have been meant as numbers."""
+    """A column was read as states, and might have been meant as numbers, or the other way round."""
 
 
 class ExistenceWarning(SufficeWarning):

@@ -275,6 +275,8 @@ class Summary:
         """Every weight times a factor."""
         if not (isinstance(factor, int | float | np.integer | np.floating) and np.isfinite(factor) and factor >= 0):
             raise OptionError(f"A summary is scaled by a finite factor of at least 0, not {factor!r}.")
+        if factor == 1:
+            return self
         answers = {key: answer * float(factor) for key, answer in self.answers.items()}
         return Summary(self.domain, answers, self.rows, self.weight * factor)
 

@@ -202,8 +202,9 @@ def test_rows_may_be_checked_beforehand() -> None:
     checked = plan.rows(rows)
     for seed in (1, 2):
         model = plan.load(random_factors(structure, seed))
-        assert (model.expect(checked).tables[2] == model.expect(rows).tables[2]).all()
-        assert (model.solve_rows(checked).log_partition == model.solve_rows(rows).log_partition).all()
+        with choice.force("numpy"):
+            assert (model.expect(checked).tables[2] == model.expect(rows).tables[2]).all()
+            assert (model.solve_rows(checked).log_partition == model.solve_rows(rows).log_partition).all()
 
 
 def test_wide_rows_are_told_apart_in_several_words() -> None:

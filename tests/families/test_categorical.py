@@ -97,6 +97,7 @@ def test_divergence_matches_states_by_label() -> None:
         sf.Categorical([0, 1], [0.5, 0.5]).kl_divergence(sf.Categorical([False, True], [0.5, 0.5]))
 
 
+@pytest.mark.filterwarnings("ignore::suffice.errors.ExistenceWarning")
 def test_samples_are_reproducible_and_keep_the_labels() -> None:
     law = sf.Categorical(STATES, [0.2, 0.3, 0.5])
     draws = law.sample(20_000, random_state=0)
@@ -339,6 +340,7 @@ def test_rows_add_up_and_can_be_taken_out(values: list[str], cut: int) -> None:
 # -- files, options --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::suffice.errors.ExistenceWarning")
 @pytest.mark.parametrize("declared", [None, (1, "b", 2.5, True, (3, "x"))])
 def test_files_and_pickles_keep_states_and_types(tmp_path: Path, declared: tuple[Hashable, ...] | None) -> None:
     law = sf.Categorical(states=declared, prior=0.5).fit({"x": [1, "b", (3, "x"), True]})

@@ -58,6 +58,7 @@ ngram 2=3
         ("-0.1\n-0.60206\tb\t0", "0.9\n-0.60206\tb\t0", 6, "after 'a' have the probability"),
         ("-0.60206\tb\t0", "-0.60206\tb\t0.5", 7, "after 'b' have the probability"),
         ("-0.60206\tb\t0", "-0.60206\tb\tinf", 7, "no probabilities"),
+        ("-0.60206\tb\t0", "-0.60206\tb\t320", 7, "no probabilities"),
         ("a b", "a <s>", 13, "can only come first"),
         ("a b", "a a", 13, "comes twice"),
     ],

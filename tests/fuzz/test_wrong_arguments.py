@@ -28,6 +28,7 @@ WRONG: tuple[Any, ...] = (
 KINDS = (
     *("normal", "normal-posterior", "multivariate-normal", "categorical", "poisson", "dirichlet", "wishart", "network"),
     *("network-mixed", "markov", "gaussian-graph", "chain", "hmm-categorical", "crf", "graph-crf", "glm-binomial"),
+    *("dynamic", "dynamic-hidden"),
 )
 #: Metadata of scikit-learn, and what rebuilds a model from a file.
 NOT_ASKED = {"from_dict", "member_class", "get_metadata_routing"}
@@ -57,6 +58,8 @@ DATA: dict[str, dict[str, Any]] = {
     "markov": {"data": zoo.ROWS, "target": "c", "node": "c", "variables": "c", "clique": ("a", "b")},
     "gaussian-graph": {"data": zoo.REALS, "target": "u", "variables": "u"},
     "chain": {"data": zoo.WORDS, "sequences": zoo.WORDS, "rows": zoo.WORDS, "word": "a", "history": ["b"]},
+    "dynamic": {"data": zoo.SLICES, "node": "a", "name": "a"},
+    "dynamic-hidden": {"data": zoo.SLICES, "node": "state", "name": "a"},
     "hmm-categorical": {"sequences": zoo.WORDS, "rows": zoo.WORDS},
     "crf": {"X": zoo.TAGS[0], "y": zoo.TAGS[1]},
     "graph-crf": {"X": zoo.GRAPHS[0], "y": zoo.GRAPHS[1], "example": zoo.GRAPHS[0][0]},
@@ -84,8 +87,11 @@ def methods(kind: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
             continue
         asked = arguments(method)
         beside = {each.name: fitting.get(each.name, "a") for each in asked if each.default is each.empty}
+        # The number of refits is an option: two of them say as much about wrong arguments as a thousand.
         beside |= {
-            each.name: fitting[each.name] for each in asked if each.name in ("y", "columns") and each.name in fitting
+            each.name: fitting[each.name]
+            for each in asked
+            if each.name in ("y", "columns", "n") and each.name in fitting
         }
         for each in asked:
             if each.name not in OWN:

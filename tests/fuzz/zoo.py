@@ -167,6 +167,7 @@ MARKOV: dict[str, Animal] = {
         lambda net: net.sample(2, random_state=0),
     ),
 }
+SLICES = [{"a": ["x", "y", "y", "x"], "b": ["p", "q", "p", "p"]}, {"a": ["y", "x"], "b": ["q", "q"]}]
 SEQUENCES: dict[str, Animal] = {
     "chain": _model(
         lambda: sf.MarkovChain().fit(WORDS),
@@ -179,6 +180,16 @@ SEQUENCES: dict[str, Animal] = {
     ),
     "chain-interpolation": _model(
         lambda: sf.MarkovChain(2, smoothing=sf.Interpolation()).fit(WORDS), lambda chain: chain.score(WORDS)
+    ),
+    "dynamic": _model(
+        lambda: sf.DynamicBayesianNetwork([(("a", -1), "a"), ("a", "b")], prior=1.0).fit(SLICES),
+        lambda net: net.score(SLICES),
+        lambda net: net.sample(3, random_state=0),
+    ),
+    "dynamic-hidden": _model(
+        lambda: sf.DynamicBayesianNetwork.hmm(2, "a", prior=1.0, max_iter=3, tolerance=1.0).fit(SLICES),
+        lambda net: net.smooth(SLICES),
+        lambda net: net.map_query(SLICES),
     ),
     "hmm-categorical": _model(
         lambda: sf.HiddenMarkovModel(

@@ -35,7 +35,7 @@ from suffice.kernels import choice, row_distributions
 import numpy as np
 with choice.force("compiled"):
     row_distributions.logistic_rows(np.zeros(2), np.ones(2))
-from suffice.kernels.compiled.row_distributions import logistic
+from suffice.kernels.compiled.exponentials import logistic
 print(sum(logistic.stats.cache_hits.values()), sum(logistic.stats.cache_misses.values()))
 """
 

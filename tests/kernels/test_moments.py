@@ -171,12 +171,13 @@ def test_the_variance_is_accurate_far_from_the_origin(path: str, ratio: float) -
     np.testing.assert_allclose(found, truth, rtol=0, atol=4_000 * (1e-15 + 1e-30 * ratio**2))
 
 
-@pytest.mark.parametrize("case", ["nearly dependent", "far from the origin"])
+@pytest.mark.parametrize("case", ["nearly dependent", "nearly dependent about the origin", "far from the origin"])
 def test_loops_and_slices_have_the_same_bits_where_digits_run_out(case: str) -> None:
     rng = np.random.default_rng(0)
     x = 1e11 + rng.normal(size=60)
     columns = {
         "nearly dependent": np.stack((x, x + 1e-3 * rng.normal(size=60), rng.normal(size=60))),
+        "nearly dependent about the origin": 1e8 + rng.normal(size=(2, 60)),
         "far from the origin": 1e15 + np.round(4 * rng.normal(size=(1, 60))),
     }[case]
     found = []

@@ -15,13 +15,27 @@ import numpy as np
 import pandas as pd
 
 from suffice.errors import MissingValueError
-from suffice.sources.base import Batch
+from suffice.sources import open_source
+from suffice.sources.base import Batch, Source
+from suffice.sources.held import Held
+from suffice.sources.partitioned import PartitionedSource
 
 COLUMNS = ["s", "t", "x", "y"]
+#: Coefficients of the design of `Gram`.
+BETA = np.linspace(-0.3, 0.4, 7)
 
-#: A LocalCluster gives up a worker that is away this long after one of its deaths. By default that is 15 s: killed once
-#: more just before it, a worker would never come back, and tests kill theirs more often than accidents do.
-KILLED_OFTEN = {"distributed.deploy.lost-worker-timeout": "1 hour"}
+
+def hold(data: Any, work: Any, columns: list[str] = COLUMNS) -> Held[Any]:
+    """The rows of a table, prepared; none of those elsewhere comes here."""
+    source = open_source(data)
+    held = source.hold(work, source.settle(source.infer(columns)))
+    assert pulled(source) == 0
+    return held
+
+
+def pulled(source: Source) -> int:
+    """How many rows a source of partitions has brought into this process; one in memory has none to bring."""
+    return source.pulled if isinstance(source, PartitionedSource) else 0
 
 
 def frame(rows: int = 3000) -> pd.DataFrame:
@@ -169,6 +183,16 @@ def slow_gram(prepared: np.ndarray, parameters: tuple[np.ndarray, float]) -> np.
     """The Gram matrix, some time later."""
     time.sleep(parameters[1])
     return Gram().evaluate(prepared, parameters[0])
+
+
+def shard_files(asked: str) -> frozenset[str]:
+    """The names of the files of this executor of Spark; they are removed where that is asked."""
+    folders = map(Path, os.environ["SPARK_LOCAL_DIRS"].split(","))
+    found = [path for folder in folders for path in folder.glob("suffice-*/*")]
+    for path in found:
+        if asked == "remove":
+            path.unlink()
+    return frozenset(path.name for path in found)
 
 
 def is_first(marker: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,17 @@ def test_of_files(name: str, tmp_path: Path) -> None:
 def test_of_regressions_in_memory() -> None:
     with pytest.raises(sf.DataError, match=rf"The response 'count' holds -1.0 \(row {BAD}\)"):
         regression("poisson", "count")(table("count", -1.0))
+
+
+def test_emissions_raise_one_error_wherever_the_sequences_are(tmp_path: Path) -> None:
+    data, fit = table("count", -1.0), CASES["Poisson emissions"][2]
+    with pytest.raises(sf.DataError) as here:
+        fit(data)
+    with pytest.raises(sf.DataError) as there:
+        fit(written(data, tmp_path))
+    assert here.type is there.type
+    assert str(here.value).replace("step", "row") == str(there.value)
+    assert pickle.loads(pickle.dumps(there.value)).args == there.value.args
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import pandas as pd
 import pytest
 
 from sources.held_works import (
+    BETA,
     COLUMNS,
-    KILLED_OFTEN,
     Deadly,
     DistinctRows,
     Gram,
@@ -25,6 +24,8 @@ from sources.held_works import (
     Transitions,
     frame,
     gram_of,
+    hold,
+    pulled,
     slow_gram,
     steps,
     transitions_of,
@@ -33,37 +34,10 @@ from sources.held_works import (
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError, UnknownStateError
 from suffice.sources import open_source
-from suffice.sources.base import Source
-from suffice.sources.held import Held
-from suffice.sources.partitioned import PartitionedSource
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
-
-BETA = np.linspace(-0.3, 0.4, 7)
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with (
-        dask.config.set(KILLED_OFTEN),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-def hold(data: Any, work: Any, columns: list[str] = COLUMNS) -> Held[Any]:
-    source = open_source(data)
-    held = source.hold(work, source.settle(source.infer(columns)))
-    assert pulled(source) == 0
-    return held
-
-
-def pulled(source: Source) -> int:
-    """How many rows a source of partitions has brought into this process; one in memory has none to bring."""
-    return source.pulled if isinstance(source, PartitionedSource) else 0
 
 
 def odd_partitions(data: pd.DataFrame) -> Any:
@@ -229,7 +203,7 @@ def test_whole_numbers_are_told_on_the_workers(client: Any) -> None:
     rows = 600
     data = pd.DataFrame({"u": [0.0, 1.0, np.nan] * (rows // 3), "v": [1.0, 0.5, np.nan] * (rows // 3), "w": 1.0})
     source = open_source(dd.from_pandas(data, npartitions=4))
-    domain, few = source.decide_kinds(source.infer(), dict.fromkeys("uvw", ""))
+    domain, few, _ = source.decide_kinds(source.infer(), dict.fromkeys("uvw", ""))
     assert few == ("u", "w")
     assert [domain[name].kind for name in "uvw"] == ["discrete", "real", "discrete"]
     assert source.settle(domain).domain["u"].states == (0, 1)

@@ -17,6 +17,7 @@ import pytest
 
 import suffice as sf
 from sources.held_works import (
+    BETA,
     COLUMNS,
     Deadly,
     Gram,
@@ -26,7 +27,9 @@ from sources.held_works import (
     Transitions,
     frame,
     gram_of,
+    hold,
     process,
+    pulled,
     slow_gram,
     steps,
     transitions_of,
@@ -34,15 +37,11 @@ from sources.held_works import (
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingValueError, OptionError, UnknownStateError
 from suffice.sources import open_source, partitions
-from suffice.sources.held import Held
-from suffice.sources.partitioned import PartitionedSource
 from suffice.sources.partitions import Packed
 from suffice.sources.ray import RaySource
 
 ray_data = pytest.importorskip("ray.data")
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-BETA = np.linspace(-0.3, 0.4, 7)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,18 +69,6 @@ def table_of(data: pd.DataFrame) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_pandas(data, preserve_index=False)
-
-
-def hold(data: Any, work: Any, columns: list[str] = COLUMNS) -> Held[Any]:
-    source = open_source(data)
-    held = source.hold(work, source.settle(source.infer(columns)))
-    assert pulled(source) == 0
-    return held
-
-
-def pulled(source: Any) -> int:
-    """How many rows a source of partitions has brought into this process; one in memory has none to bring."""
-    return source.pulled if isinstance(source, PartitionedSource) else 0
 
 
 def test_rounds_equal_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +239,7 @@ def test_a_fit_is_that_in_memory(name: str, rows: Any, monkeypatch: pytest.Monke
         raise AssertionError("rows were brought into this process")
 
     monkeypatch.setattr(Packed, "opened", opened)
-    monkeypatch.setattr(RaySource, "_collected", brought)
+    monkeypatch.setattr(RaySource, "_brought", brought)
     model, options, parameters = MODELS[name]
     there, here = model().fit(rows, **options), model().fit(table(), **options)
     for value, right in zip(parameters(there), parameters(here), strict=True):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import pandas as pd
 import pytest
 
 from sources.held_works import (
-    COLUMNS,
+    BETA,
     Deadly,
     DistinctRows,
     Gram,
@@ -25,7 +23,10 @@ from sources.held_works import (
     Transitions,
     frame,
     gram_of,
+    hold,
     process,
+    pulled,
+    shard_files,
     slow_gram,
     steps,
     transitions_of,
@@ -35,52 +36,15 @@ from suffice.domain import Variable
 from suffice.errors import DataError, MissingValueError, OptionError, UnknownStateError
 from suffice.sources import open_source
 from suffice.sources import spark as spark_source
-from suffice.sources.base import Source
-from suffice.sources.held import Held
-from suffice.sources.partitioned import PartitionedSource
 
 sql = pytest.importorskip("pyspark.sql")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-BETA = np.linspace(-0.3, 0.4, 7)
 
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        tests = str(Path(__file__).resolve().parent.parent)
-        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], tests]))
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-            "spark.driver.memory": "1g",
-            "spark.sql.shuffle.partitions": "3",
-        }
-        # Two cores, and four attempts at a task: with one, as in local[2], Spark survives no loss.
-        session = sql.SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()
-        yield session
-        session.stop()
-
-
-def hold(data: Any, work: Any, columns: list[str] = COLUMNS) -> Held[Any]:
-    source = open_source(data)
-    held = source.hold(work, source.settle(source.infer(columns)))
-    assert pulled(source) == 0
-    return held
-
-
-def pulled(source: Source) -> int:
-    """How many rows a source of partitions has brought into this process; one in memory has none to bring."""
-    return source.pulled if isinstance(source, PartitionedSource) else 0
-
-
-@pytest.mark.parametrize("kept", ["ShardRows", "ShardFrame"])
+@pytest.mark.parametrize("kept", ["ShardFiles", "ShardFrame"])
 def test_rounds_equal_those_in_memory(kept: str, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As rows of Python, and as the frames that Connect has."""
-    monkeypatch.setattr(spark_source, "ShardRows", getattr(spark_source, kept))
+    monkeypatch.setattr(spark_source, "ShardFiles", getattr(spark_source, kept))
     data = frame()
     here = hold(data, Gram())
     with hold(spark.createDataFrame(data).repartition(5), Gram()) as held:
@@ -128,6 +92,24 @@ def test_a_killed_worker_changes_no_digit(spark: Any, tmp_path: Path) -> None:
         marker = tmp_path / "killed"
         np.testing.assert_array_equal(held.sum(BETA, by=Deadly(Gram().evaluate, str(marker))), before)
         assert marker.exists()
+
+
+@pytest.mark.parametrize("few", [64, 1])
+def test_partitions_are_prepared_again_where_their_files_are_not(
+    few: int, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on an executor that takes a task from another; also where executors add the answers."""
+    monkeypatch.setattr(spark_source, "FEW_ANSWERS", few)
+    monkeypatch.setattr(spark_source, "BRANCHES", 2)
+    context = spark.sparkContext
+    with hold(spark.createDataFrame(frame()).repartition(5), Gram()) as held:
+        before = held.sum(BETA)
+        (removed,) = context.parallelize([0], 1).map(lambda _: shard_files("remove")).collect()
+        assert len(removed) == 5
+        for _ in range(2):
+            np.testing.assert_array_equal(held.sum(BETA), before)
+        assert context.parallelize([0], 1).map(lambda _: shard_files("")).collect() == [removed]
+    assert context.parallelize([0], 1).map(lambda _: shard_files("")).collect() == [frozenset()]
 
 
 def test_an_interrupted_round_leaves_nothing_running(spark: Any) -> None:

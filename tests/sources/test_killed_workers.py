@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +15,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from sources.held_works import KILLED_OFTEN, Deadly, Interrupting, waited
+from sources.held_works import Deadly, Interrupting, waited
 from suffice.models.em import held_rows
 from suffice.sources.held import Held
 from suffice.sources.partitioned import HeldElsewhere
@@ -48,6 +47,19 @@ CASES: dict[str, Case] = {
         lambda model: [model.table(node).values for node in ("a", "gaps", "c")],
         {},
     ),
+    "SML": Case(
+        lambda **run: sf.MarkovNetwork(
+            [("a", "gaps"), ("gaps", "c"), ("h", "a"), ("h", "c")],
+            solver="sml",
+            hidden={"h": 2},
+            random_state=0,
+            sampling=sf.GibbsSampling(chains=16, burn_in=5, draws=20),
+            **{"max_iter": 5, **run},
+        ),
+        ["a", "gaps", "c"],
+        lambda model: [model.weights_],
+        {},
+    ),
     "GLM": Case(
         lambda **run: sf.GLM("poisson", **run),
         ["x", "a", "visits"],
@@ -68,6 +80,9 @@ CASES: dict[str, Case] = {
     ),
 }
 
+#: Chains persist in memory and begin anew elsewhere: their draws are others.
+AS_IN_MEMORY = [name for name in CASES if name != "SML"]
+
 
 def table() -> pd.DataFrame:
     """States of which some are missing, numbers, counts, and sequences of steps."""
@@ -80,37 +95,6 @@ def table() -> pd.DataFrame:
     data["c"] = names[(b + (rng.random(ROWS) < 0.2)) % 3]
     data["visits"] = rng.poisson(np.exp(0.3 * data["x"]))
     return data.assign(person=np.arange(ROWS) // 12, step=np.arange(ROWS) % 12)
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed")
-    with (
-        pytest.importorskip("dask").config.set(KILLED_OFTEN),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    sql = pytest.importorskip("pyspark.sql")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        tests = str(Path(__file__).resolve().parent.parent)
-        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ.get("PYTHONPATH", ""), tests]))
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-            "spark.driver.memory": "1g",
-            "spark.sql.shuffle.partitions": "2",
-        }
-        session = sql.SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()
-        yield session
-        session.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +165,7 @@ def test_a_worker_killed_while_it_answers_changes_no_digit(name: str, undisturbe
     assert marker.exists()
 
 
-@pytest.mark.parametrize("name", ["EM", "GLM"])
+@pytest.mark.parametrize("name", ["EM", "GLM", "HMM"])
 def test_a_python_worker_of_spark_killed_while_it_answers(name: str, spark: Any, third_round_kills: Any) -> None:
     case, rows = CASES[name], spark.createDataFrame(table()).coalesce(2)
     right = case.fit(rows)
@@ -204,7 +188,7 @@ def in_pieces(data: pd.DataFrame, ends: list[int]) -> Any:
         return frames.from_map(lambda k: parts[k], range(len(parts)), meta=meta)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", AS_IN_MEMORY)
 def test_odd_partitions(name: str, client: Any) -> None:
     """An empty one first and one in the middle, one of a single row, and a category that the first ones lack."""
     case, data = CASES[name], table()
@@ -219,6 +203,7 @@ BAD: dict[str, tuple[str, Any, str]] = {
     "GLM": ("x", np.nan, "Column 'x' has a missing value"),
     "HMM": ("x", np.inf, "Column 'x' holds"),
     "CRF": ("x", np.nan, "Column 'x' is nan"),
+    "CRF, label": ("c", None, "Column 'c' has a missing value"),
 }
 
 
@@ -226,7 +211,7 @@ BAD: dict[str, tuple[str, Any, str]] = {
 def test_a_bad_value_in_one_partition(name: str, client: Any) -> None:
     """The class of the error here, and where the value is."""
     column, value, words = BAD[name]
-    case, data = CASES[name], table()
+    case, data = CASES[name.partition(",")[0]], table()
     if name == "EM":
         case = replace(case, model=partial(case.model, states={key: ["u", "v", "w"] for key in case.columns}))
     if name == "HMM":
@@ -238,12 +223,11 @@ def test_a_bad_value_in_one_partition(name: str, client: Any) -> None:
     with pytest.raises(type(here.value), match=rf"{words}.*\(row \d+\).*partition \d of a Dask DataFrame") as there:
         case.fit(in_pieces(data, [300, 300, 600, 900, ROWS]))
     assert type(there.value) is type(here.value)
-    if "brought together" not in str(there.value):  # Else row and partition are those of the shuffle, as it says.
-        assert "(row 7)" in str(there.value)
-        assert "partition 4" in str(there.value)
+    assert "(row 7)" in str(there.value)
+    assert "partition 4" in str(there.value)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", AS_IN_MEMORY)
 def test_an_interrupt_in_a_round_gives_the_best_so_far(
     name: str, client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

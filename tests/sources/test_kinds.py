@@ -17,7 +17,7 @@ import pytest
 import suffice as sf
 from suffice.errors import DataError, KindWarning
 from suffice.sources import open_source
-from suffice.sources.kinds import FewWholeNumbers
+from suffice.sources.kinds import WholeFloats
 
 #: By name: 60 values of a column, and the kind that the rule gives it; None where somebody has to say.
 COLUMNS: dict[str, tuple[list[Any], str | None]] = {
@@ -27,11 +27,13 @@ COLUMNS: dict[str, tuple[list[Any], str | None]] = {
     "51 integers": ([k % 51 for k in range(60)], None),
     "20 whole floats": ([float(k % 20 - 3) for k in range(60)], "discrete"),
     "21 whole floats": ([float(k % 21 - 3) for k in range(60)], "real"),
+    "50 whole floats": ([float(k % 50 - 3) for k in range(60)], "real"),
+    "51 whole floats": ([float(k % 51 - 3) for k in range(60)], "real"),
     "20 floats": ([k % 20 / 2 for k in range(60)], "real"),
     "floats": ([k / 7 for k in range(60)], "real"),
 }
-#: What says that a column is one of floats, though its values are whole.
-FLOATS = [name for name in COLUMNS if "floats" in name]
+#: Whole floats that are numbers, though integers would be states: told where a missing value may have widened them.
+WIDENED = ("21 whole floats", "50 whole floats")
 
 
 def pandas_frame(values: list[Any], missing: bool) -> pd.DataFrame:
@@ -81,7 +83,7 @@ def kind_of(data: Any) -> tuple[str | None, int]:
             assert "states={'a': 'discrete'} for states, or states={'a': 'real'} for numbers" in str(error)  # noqa: PT017
             return None, len(caught)
     assert all(warning.filename == __file__ for warning in caught)
-    said = [line for line in net.report_.warnings if "whole numbers" in line]
+    said = [line for line in net.report_.warnings if "holds floats" in line]
     assert said == [str(warning.message) for warning in caught if warning.category is KindWarning]
     return net.fitted_.domain["a"].kind, len(said)
 
@@ -91,7 +93,42 @@ def kind_of(data: Any) -> tuple[str | None, int]:
 def test_the_kind_of_a_column_is_the_same_everywhere(name: str, missing: bool, tmp_path: Path) -> None:
     values, expected = COLUMNS[name]
     for form, data in forms(values, tmp_path, missing=missing).items():
-        assert kind_of(data) == (expected, int(name == "20 whole floats")), form
+        assert kind_of(data) == (expected, told(name, missing=missing)), form
+
+
+def told(name: str, *, missing: bool) -> int:
+    return int(name == "20 whole floats" or (missing and name in WIDENED))
+
+
+def test_integers_that_a_missing_value_has_widened_are_told(tmp_path: Path) -> None:
+    whole = [k % 25 for k in range(60)]
+    frame = pd.DataFrame({"a": [None if row == 7 else value for row, value in enumerate(whole)]})
+    assert frame["a"].dtype == float
+    frame.to_parquet(tmp_path / "widened.parquet")
+    assert kind_of({"a": whole}) == ("discrete", 0)
+    for data in (frame, tmp_path / "widened.parquet", pl.from_pandas(frame, nan_to_null=False), dd.from_pandas(frame)):
+        assert kind_of(data) == ("real", 1)
+    message = "would be states, and a missing value makes floats of them"
+    with pytest.warns(KindWarning, match=rf"'a' holds floats.*{message}.* states=\{{'a': 'discrete'\}} for states, or"):
+        sf.BayesianNetwork({"a": []}, max_iter=3, tolerance=1e9).fit(frame)
+    for kind in ("discrete", "real"):
+        net = sf.BayesianNetwork({"a": []}, states={"a": kind}, max_iter=3, tolerance=1e9).fit(frame)
+        assert not any("holds floats" in line for line in net.report_.warnings)
+
+
+def test_a_missing_value_widens_all_columns_of_a_matrix() -> None:
+    matrix = np.column_stack([np.arange(60) % 25, np.arange(60) % 3, np.arange(60) % 51]).astype(float)
+    names = ["a", "b", "c"]
+
+    def kinds() -> list[str]:
+        net = sf.BayesianNetwork({name: [] for name in names}, max_iter=3, tolerance=1e9).fit(matrix, columns=names)
+        return [line.split(" holds")[0] for line in net.report_.warnings if "holds floats" in line]
+
+    with pytest.warns(KindWarning, match="'b'"):
+        assert kinds() == ["'b'"]
+    matrix[7, 1] = np.nan
+    with pytest.warns(KindWarning, match="'a'"):
+        assert kinds() == ["'b'", "'a'"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +145,7 @@ def test_the_width_of_floats_does_not_matter(storage: str) -> None:
         }
         column = made[storage](values) if storage in made else np.array(values, storage)
         kind, said = kind_of({"a": column})
-        assert (kind, said) == (expected, int(expected == "discrete"))
+        assert (kind, said) == (expected, told(name, missing=storage in ("Float64", "objects")))
 
 
 def test_states_are_labelled_alike_however_they_are_stored(tmp_path: Path) -> None:
@@ -211,7 +248,7 @@ def test_many_integers_are_refused_before_all_rows_are_read(tmp_path: Path, monk
             yield chunk
 
     monkeypatch.setattr(source, "_chunks", counted)
-    domain, _ = source.decide_kinds(source.infer(), {"a": "Declare it."})
+    domain = source.decide_kinds(source.infer(), {"a": "Declare it."}).domain
     with pytest.raises(DataError, match=r"different integers.* Declare it\."):
         source.reduce(lambda batch: 0, domain, threads=1)
     assert sum(read) < 1000
@@ -219,13 +256,16 @@ def test_many_integers_are_refused_before_all_rows_are_read(tmp_path: Path, monk
 
 def test_surveys_of_floats_add_up() -> None:
     rng = np.random.default_rng(5)
-    for _ in range(60):
-        values = rng.integers(0, rng.integers(1, 30), 40) / rng.choice([1.0, 1.0, 2.0])
-        values[rng.random(40) < 0.1] = np.nan
-        left, right, whole = FewWholeNumbers(), FewWholeNumbers(), FewWholeNumbers()
-        left.read(values[:17])
-        right.read(values[17:])
+    for _ in range(120):
+        values = rng.integers(0, rng.integers(1, 90), 80) / rng.choice([1.0, 1.0, 2.0])
+        values[rng.random(80) < 0.1] = np.nan
+        left, right, whole = WholeFloats(), WholeFloats(), WholeFloats()
+        left.read(values[:37])
+        right.read(values[37:])
         whole.read(values)
         held = {value for value in values.tolist() if value == value}
-        expected = 0 < len(held) <= 20 and all(value.is_integer() for value in held)
-        assert (left + right).found == (right + left).found == whole.found == expected
+        integral = all(value.is_integer() for value in held)
+        expected = integral and 0 < len(held) <= 20
+        widened = integral and 20 < len(held) <= 50 and bool(np.isnan(values).any())
+        assert (left + right).few == (right + left).few == whole.few == expected
+        assert (left + right).widened == (right + left).widened == whole.widened == widened

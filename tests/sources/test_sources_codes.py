@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
+from suffice.domain import Domain, Variable
 from suffice.errors import MissingValueError, UnknownStateError
 from suffice.sources import open_source, summarize_source
 
@@ -94,3 +96,17 @@ def test_no_rows_at_all() -> None:
     empty = {name: codes[:0] for name, codes in CODES.items()}
     for data, states in ((empty, STATES), (frame(empty), None)):
         np.testing.assert_array_equal(counted(data, states), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, np.uint64])
+@pytest.mark.parametrize("numbers", [(0, 1), (3,), (0, 5, 7), (-4, 2), (0, 254), (0, 255), (1, 256), (250, 900)])
+def test_whole_numbers_have_the_states_that_rows_hold(kind: Any, numbers: tuple[int, ...]) -> None:
+    if not np.iinfo(kind).min <= min(numbers) <= max(numbers) <= np.iinfo(kind).max:
+        pytest.skip("the type does not hold them")
+    for last in (numbers[-1], numbers[0]):  # Known by the last row alone, or by many.
+        values = np.array([numbers[0], *numbers[:-1]] * 5_000 + [last], dtype=kind)
+        held = Counter(values.tolist())
+        question = sf.Counts(("x",))
+        kept = summarize_source(open_source({"x": values}), Domain([Variable("x", "discrete")]), [question])
+        assert kept.domain["x"].states == tuple(sorted(held))
+        assert kept[question].dense().tolist() == [held[state] for state in sorted(held)]

@@ -1,8 +1,6 @@
 """Engines of others: the same summary from DuckDB, Dask and Spark, and only summaries travel."""
 
-import os
 import pickle
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,18 +144,6 @@ def test_dask_workers_in_other_processes(dask_frame: Any, reference: Summary) ->
 
 
 # Spark ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    sql = pytest.importorskip("pyspark.sql")
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    folder = str(tmp_path_factory.mktemp("warehouse"))
-    builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.sql.warehouse.dir", folder).config("spark.driver.memory", "1g").getOrCreate()
-    yield session
-    session.stop()
 
 
 @pytest.mark.filterwarnings("ignore")

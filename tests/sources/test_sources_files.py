@@ -108,7 +108,7 @@ def test_types_may_differ_between_files(tmp_path: Path) -> None:
     pd.DataFrame({"a": [1, 2]}).to_parquet(tmp_path / "1.parquet")
     pd.DataFrame({"a": [1, None]}).to_parquet(tmp_path / "2.parquet")
     source = open_source(str(tmp_path / "*.parquet"))
-    domain, few = source.decide_kinds(source.infer(), {"a": ""})
+    domain, few, _ = source.decide_kinds(source.infer(), {"a": ""})
     assert few == ("a",)
     found = summarize_source(source, domain, [Counts(("a",)), Patterns(("a",))], missing="available")
     assert same_types(found.domain["a"].states, (1, 2))

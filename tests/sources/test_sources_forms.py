@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from sources.tables import COLUMNS, FORMS, NAMES, ROWS, STATISTICS, counts_of, cut, pandas_frame, states_of, summary
-from suffice.domain import Variable
+from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError
-from suffice.sources import open_source, summarize_source
+from suffice.sources import assembly, open_source, summarize_source
 from suffice.statistics import Counts, Moments, Patterns, Summary, Sums
 
 
@@ -239,3 +239,24 @@ def test_a_reader_is_read_once() -> None:
     summarize_source(source, domain, [Counts(("size",))])
     with pytest.raises(DataError, match="only once"):
         summarize_source(source, domain, [Counts(("size",))])
+
+
+def test_columns_that_lie_behind_one_another_are_summed_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembly, "_LARGE", 1)
+    table = np.random.default_rng(0).normal(size=(4, 50))
+    before = table.copy()
+    places = {"all": [0, 1, 2, 3], "every second": [0, 2], "one": [1], "backwards": [2, 1, 0], "twice": [1, 1]}
+    for rows in (*places.values(), [0, 1, 3]):
+        for columns in ([table[row] for row in rows], [table[row].copy() for row in rows], list(table[rows, ::2])):
+            names = [f"x{number}" for number in range(len(rows))]
+            source = open_source(dict(zip(names, columns, strict=True)))
+            (batch,) = source.batches(Domain(Variable(name, "real") for name in names))
+            np.testing.assert_array_equal(batch.reals, np.array(columns))
+            apart = rows in (places["all"], places["every second"], places["one"]) and columns[0].base is table
+            assert np.shares_memory(batch.reals, table) == apart
+            assert batch.reals.flags.writeable != np.shares_memory(batch.reals, columns[0])
+    np.testing.assert_array_equal(table, before)
+    domain = Domain(Variable(name, "real") for name in "abcd")
+    table[2, 7] = np.inf
+    with pytest.raises(DataError, match=r"'c' holds inf \(row 7\)"):
+        summarize_source(open_source(dict(zip("abcd", table, strict=True))), domain, [Moments(tuple("abcd"))])

@@ -299,7 +299,7 @@ def test_long_columns_of_objects_are_coded_alike(monkeypatch: pytest.MonkeyPatch
         source = open_source({name: values})
         (batch,) = source.batches(source.infer())
         short[name] = (batch.domain[name].states, batch.codes)
-    monkeypatch.setattr("suffice.sources.objects.MANY_ROWS", 1000)
+    monkeypatch.setattr("suffice.sources.columns._MANY_ROWS", 1000)
     for name, values in (("words", words), ("fresh", fresh), ("mixed", mixed), ("words", list(words))):
         source = open_source({name: values})
         (batch,) = source.batches(source.infer())
@@ -322,7 +322,7 @@ def test_coding_an_object_column_loses_nothing(values: list[Any], size: int, lim
     with pytest.MonkeyPatch.context() as patch:
         cut(patch, size)
         # Few rows; many rows of the same objects; many rows of different objects.
-        patch.setattr("suffice.sources.objects.MANY_ROWS", limits[0])
+        patch.setattr("suffice.sources.columns._MANY_ROWS", limits[0])
         patch.setattr("suffice.sources.objects._SAMPLE", limits[1])
         source = open_source({"v": np.array([*values, None], dtype=object)[:-1]})
         domain = source.infer(declared={"v": Variable("v", "discrete")})

@@ -147,7 +147,7 @@ def test_the_order_of_parquet_files_does_not_matter(
 ) -> None:
     for order in permutations(columns):
         source = open_source(parquet(tmp_path, order))
-        domain, _ = source.decide_kinds(source.infer(), {"v": "Declare it."})
+        domain, _, _ = source.decide_kinds(source.infer(), {"v": "Declare it."})
         assert domain["v"].kind == kind
         key = Counts(("v",)) if kind == "discrete" else Moments(("v",))
         found = summarize_source(source, domain, [key], missing="available")

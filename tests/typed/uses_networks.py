@@ -10,9 +10,13 @@ import suffice as sf
 from suffice.array_types import Floats
 from suffice.choices import Registered
 from suffice.engines.junction_tree import TreePlan
+from suffice.fitting.parameter_table import ParameterTable
 from suffice.fitting.report import MatchedStatistics
+from suffice.models.bayesian.error_bars.effect import Effect
+from suffice.models.bayesian.error_bars.explain import Explanation
+from suffice.models.bayesian.error_bars.sensitivity import Sensitivity
 from suffice.models.bayesian.size_report import SizeReport
-from suffice.models.markov.comparison import Text
+from suffice.models.uncertain import UncertainTable
 
 STATES = {"a": [0, 0, 1, 1, 1, 0], "b": [0, 1, 1, 1, 0, 0]}
 NUMBERS = {"x": [1.0, 2.0, 4.0, 3.0], "y": [1.0, 3.0, 3.0, 5.0]}
@@ -44,6 +48,7 @@ def bayesian() -> None:
     assert_type(framed.n_features_in_, int)
     assert_type(framed.feature_names_in_, NDArray[Any])
     assert_type(framed.set_fit_request(sample_weight=True), sf.BayesianNetwork)
+    assert_type(framed.set_score_request(sample_weight=True), sf.BayesianNetwork)
     assert_type(net.matched_statistics(), MatchedStatistics | None)
     assert_type(net.marginals(), dict[Hashable, Any])
     assert_type(net.to_dict(), dict[str, Any])
@@ -64,6 +69,13 @@ def bayesian() -> None:
     assert_type(given, sf.BayesianNetwork)
     net.query("b", given={"a": 1}, engine="exact")
     net.query("b", engine=Registered("enumeration"))
+    effect = net.effect("b", {"a": 1}, against={"a": 0})
+    assert_type(effect, Effect)
+    assert_type(effect.mean_error, float)
+    assert_type(net.sensitivity("b", {"a": 1}), Sensitivity)
+    assert_type(net.sensitivity("b", {"a": 1})[0].derivative, float)
+    assert_type(net.explain("b", {"a": 1}), Explanation)
+    assert_type(net.explain("b", {"a": 1}).after, sf.Table)
     net.max_iter = 5
 
 
@@ -81,7 +93,9 @@ def markov() -> None:
     assert_type(network.chi2_, float)
     assert_type(network.fitted_counts_, sf.Table)
     assert_type(network.marginal("a"), sf.Table)
-    assert_type(network.query("a", given={"b": 1}), sf.Table)
+    assert_type(network.query("a", given={"b": 1}), UncertainTable)
+    assert_type(network.query("a").interval(), tuple[sf.Table, sf.Table])
+    assert_type(network.query("a").standard_errors, sf.Table)
     assert_type(network.potential(("a", "b")), sf.Table)
     assert_type(network.marginals(), dict[Hashable, sf.Table])
     assert_type(network.score_samples(STATES), Floats)
@@ -89,8 +103,9 @@ def markov() -> None:
     assert_type(network.adjusted_df_, int | None)
     assert_type(network.adjusted_n_params_, int | None)
     assert_type(network.standard_errors_, Floats)
+    assert_type(network.weight_covariance_, Floats)
     assert_type(network.statistics_, sf.Summary)
-    assert_type(network.summary(), Text)
+    assert_type(network.summary(), ParameterTable)
     assert_type(network.with_weights(network.weights_), sf.MarkovNetwork)
     assert_type(network.gis_lower_bound(network.weights_), float)
     assert_type(network.features, tuple[sf.Feature, ...])
@@ -126,6 +141,38 @@ def gaussian() -> None:
     assert_type(graph.query("y", given={"x": 1.0}).mean, Floats)
 
 
+def structures() -> None:
+    graph = sf.DirectedGraph("a -> b <- c")
+    assert_type(graph.markov_blanket("a"), tuple[Hashable, ...])
+    assert_type(graph.ancestors("b") + graph.descendants("a") + graph.children("a"), tuple[Hashable, ...])
+    assert_type(graph.topological_order(), tuple[Hashable, ...])
+    assert_type(graph.d_separated("a", "c", given=["b"]), bool)
+    assert_type(graph.equivalent("a -> b"), bool)
+    assert_type(graph.v_structures(), tuple[tuple[Hashable, Hashable, Hashable], ...])
+    moral = graph.moral()
+    assert_type(moral, sf.UndirectedGraph)
+    assert_type(moral.edges, tuple[tuple[Hashable, Hashable], ...])
+    assert_type(moral.chordless_cycle() + moral.neighbours("a"), tuple[Hashable, ...])
+    assert_type(moral.cliques() + moral.components(), tuple[tuple[Hashable, ...], ...])
+    assert_type(moral.separated("a", "c"), bool)
+    wide = moral.triangulate(rule="size", states={"a": 2, "b": 3, "c": 2})
+    assert_type(wide.fill, tuple[tuple[Hashable, Hashable], ...])
+    assert_type(wide.width + wide.cells, int)
+    assert_type(wide.clique_tree().cliques, tuple[tuple[Hashable, ...], ...])
+    assert_type(wide.clique_tree().separators, tuple[tuple[Hashable, ...], ...])
+
+
+def through_time() -> None:
+    days = [{"rain": [True, True, False], "umbrella": [True, True, True]}, {"rain": [False], "umbrella": [False]}]
+    weather = sf.DynamicBayesianNetwork([(("rain", -1), "rain"), ("rain", "umbrella")]).fit(days)
+    assert_type(weather.nodes_ + weather.tables_, tuple[Hashable, ...])
+    assert_type(weather.table("umbrella"), sf.Table)
+    weather.filter([{"umbrella": [True]}], "rain")
+    weather.smooth([{"umbrella": [True]}], "rain")
+    assert_type(weather.unroll(2), sf.BayesianNetwork)
+    assert_type(sf.DynamicBayesianNetwork.linear_system(1, ["x"]), sf.DynamicBayesianNetwork)
+
+
 def main() -> None:
-    for each in (bayesian, markov, gaussian):
+    for each in (bayesian, markov, gaussian, structures, through_time):
         each()

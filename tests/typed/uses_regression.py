@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 import suffice as sf
 from suffice.array_types import Floats
-from suffice.models.glm.results import CoefficientTable, NamedVector
+from suffice.fitting.named import NamedVector
+from suffice.fitting.parameter_table import ParameterTable
 
 
 def main() -> None:
@@ -34,7 +35,7 @@ def main() -> None:
     assert_type(model.score_samples(X, y), Floats)
     assert_type(model.sample(X, random_state=0), NDArray[Any])
     summary = model.summary()
-    assert_type(summary, CoefficientTable)
+    assert_type(summary, ParameterTable)
     assert_type(summary.params, NamedVector)
     assert_type(summary.llf, float)
     assert_type(summary.bse, NamedVector)

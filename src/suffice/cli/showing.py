@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from suffice.errors import OptionError
+from suffice.errors import OptionError, require
 from suffice.table import Table
 
 
@@ -43,10 +43,10 @@ def _answer(value: object) -> Any:
     """A table of coefficients, a normal distribution or a mixture of those; the text of anything else."""
     from suffice.engines.gaussian import GaussianJoint
     from suffice.engines.mixtures import GaussianMixture
+    from suffice.fitting.parameter_table import ParameterTable
     from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
-    from suffice.models.glm.results import CoefficientTable
 
-    if isinstance(value, CoefficientTable):
+    if isinstance(value, ParameterTable):
         return {name: dict(zip(value.columns, plain(row), strict=True)) for name, row in value.rows}
     if not isinstance(value, GaussianJoint | JointGaussian | GaussianMixture):
         return str(value)
@@ -99,9 +99,8 @@ def write_rows(columns: Mapping[Any, Any], output: Path | None, *, as_json: bool
     if output is None:
         (_write_json if as_json else _write_csv)(sys.stdout, names, values)
     elif output.name.endswith(".parquet"):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
+        pa = require("pyarrow", extra="files", purpose="Writing a Parquet file")
+        pq = require("pyarrow.parquet", extra="files", purpose="Writing a Parquet file")
         pq.write_table(pa.table(dict(zip(names, values, strict=True))), output)
     elif output.name.endswith((".csv", ".csv.gz", ".jsonl")):
         opened: Any = gzip.open if output.name.endswith(".gz") else open

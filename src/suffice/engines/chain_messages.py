@@ -14,14 +14,16 @@ from suffice.kernels import chain_logs
 def filtered(chains: Chains, *, threads: int | None = None, calls: int | None = None) -> tuple[Floats, Floats]:
     """The log of the mass of each sequence (n,), and the distribution of each label given the steps so far (steps, K).
 
-    Transitions are shared by all steps. Final weights count in the mass alone; the rows of a sequence without a path
+    Final weights count in the mass alone; the rows of a sequence without a path
     are 0 from where it ends.
     """
     given = (chains.potentials, chains.transitions, chains.ends, chains.offsets)
     log_z, rows = kernels.masses(*given, threads=worker_count(threads), calls=calls)
     for s in np.flatnonzero(np.isnan(log_z)).tolist():
         span = slice(int(chains.offsets[s]), int(chains.offsets[s + 1]))
-        logs = chain_logs.forward(chains.scores(span), chains.log_transitions, chains.log_ends[0])
+        shared = len(chains.log_transitions) == 1
+        matrices = chains.log_transitions if shared else chains.log_transitions[span]
+        logs = chain_logs.forward(chains.scores(span), matrices, chains.log_ends[0])
         log_z[s] = float(chain_logs.log_sum(logs[-1] + chains.log_ends[1], 0))
         tops = np.array([float(chain_logs.log_sum(row, 0)) for row in logs])
         rows[span] = np.exp(logs - np.where(np.isfinite(tops), tops, 0.0)[:, None])

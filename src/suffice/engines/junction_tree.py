@@ -31,13 +31,14 @@ from suffice.kernels.junction_tree import Likelihoods, calibrate, log_sum, maxim
 from suffice.kernels.junction_tree_layout import TreeLayout, arrange
 from suffice.kernels.junction_tree_numpy import project
 from suffice.kernels.junction_tree_potentials import Potentials, Scaled
-from suffice.records import record, replace
+from suffice.records import copy_with, record
 
 # One question needs none of these: they load with the first of many rows, or the first gradient.
 if TYPE_CHECKING:
     from suffice.engines.contract import Assignment, Nodes, RowAnswers, RowExpectation
     from suffice.engines.rows import EvidenceRows
     from suffice.kernels.junction_tree_cases import Cases
+    from suffice.kernels.split_table import SplitTable
 
 
 def plan_tree(
@@ -95,6 +96,14 @@ class TreePlan:
         from suffice.kernels.junction_tree_nesting import nest
 
         return nest(self.layout, [numbers for numbers in self.numbers if numbers])
+
+    @cached_property
+    def split(self) -> SplitTable | None:
+        """The table of all joint states, cut in two; None where that does not pay, or there are several cliques."""
+        from suffice.kernels.split_table import LEAST, MOST, SplitTable
+
+        alone = len(self.tree.sizes) == 1 and LEAST <= self.tree.sizes[0] <= MOST and len(self.tree.cliques[0]) > 1
+        return SplitTable(self.space.sizes, self.numbers) if alone and all(self.numbers) else None
 
     @cached_property
     def cliques(self) -> tuple[Nodes, ...]:
@@ -177,7 +186,7 @@ class TreePlan:
         """
         from suffice.engines.rows import EvidenceRows
 
-        return replace(EvidenceRows.of(self.space, rows, nodes, row_factors), calls=calls)
+        return copy_with(EvidenceRows.of(self.space, rows, nodes, row_factors), calls=calls)
 
     def moments(self) -> TreeMoments:
         """The map from log-potentials of all scopes, as one vector, to log Z and the marginals of all scopes."""
@@ -203,12 +212,16 @@ class TreeMoments:
         self.sizes = [plan.space.size(scope) for scope in plan.scopes]
         self.live = np.repeat(np.array([bool(numbers) for numbers in plan.numbers], np.bool_), self.sizes)
         self._whole = bool(self.live.all())
-        self.inner = CliqueMoments(plan.nested_layout, [numbers for numbers in plan.numbers if numbers])
+        self._last: tuple[Floats, float, Floats] | None = None
+        self.inner = CliqueMoments(
+            plan.nested_layout, [numbers for numbers in plan.numbers if numbers], split=plan.split
+        )
 
     def fresh(self) -> TreeMoments:
         """The same with tables of its own."""
         other = copy.copy(self)
         other.inner = copy.copy(self.inner)
+        other._last = None
         return other
 
     def __call__(self, log_potentials: ArrayLike) -> tuple[float, Floats]:
@@ -218,6 +231,11 @@ class TreeMoments:
             raise OptionError(f"Log-potentials have shape {logs.shape}; expected {self.live.shape}.")
         if not np.maximum.reduce(logs, initial=0.0) < np.inf:  # NaN if any is.
             raise OptionError("Log-potentials hold NaN or +inf; use finite numbers and -inf.")
+        if self._last is None or not np.array_equal(self._last[0], logs):
+            self._last = logs.copy(), *self._of(logs)
+        return self._last[1], self._last[2].copy()  # The end of a fit is asked for again and again.
+
+    def _of(self, logs: Floats) -> tuple[float, Floats]:
         if self._whole:
             return self.inner(logs)
         log_z, marginals = self.inner(logs[self.live])

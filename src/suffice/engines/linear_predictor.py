@@ -4,8 +4,7 @@ The coefficients are laid out as ``[constant][reals][levels of narrow factors][s
 factor]``. Indicators of narrow factors exist for one block of rows at a time; those of the wide factor are never made:
 its part of the information is diagonal, and its cross products are sums by level.
 
-A task is a question to a block of rows. It holds a layout, a distribution and coefficients, and no rows, so that it can
-travel to where these are.
+A task is a question to a block of rows. It holds no rows, so that it can travel to where these are.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from suffice.answers import MomentSums
 from suffice.array_types import Floats
 from suffice.engines.workers import with_one_blas_thread
-from suffice.kernels.dense_rows import BLAS
+from suffice.kernels.dense_rows import BLAS as BLAS
 from suffice.kernels.dense_rows import RowProducts as RowProducts
 from suffice.kernels.dense_rows import row_products as row_products
 from suffice.kernels.moments import moment_sums
@@ -34,8 +33,7 @@ ResponseDistribution = Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]
 Answer = TypeVar("Answer")
 
 #: Most rows of a piece of work, and fewest: enough to pay for a thread.
-PIECE_ROWS = 32_768
-LEAST_PIECE = 8_192
+PIECE_ROWS, LEAST_PIECE = 32_768, 8_192
 #: Numbers of a piece of work; rows of a piece for each column, so that the answers of all pieces stay small beside X.
 _PIECE, _ROWS_A_COLUMN = 4_194_304, 16
 #: Multiplications of a product X'X up to which BLAS has no use for threads, and need not be held to one.
@@ -210,6 +208,10 @@ def _slopes(
     beta: Floats,
     products: RowProducts,
 ) -> RowCurvature:
+    if layout.size == layout.constant + layout.reals:
+        rows, law = (block.dense, block.y, block.offset, block.weights), getattr(distribution, "law", "")
+        if (known := products.slopes(law, *rows, beta, constant=layout.constant)) is not None:
+            return RowCurvature(*known)
     value, gradient = 0.0, np.zeros(layout.size)
     for part in layout.parts(block):
         terms, score, _ = distribution(linear_predictor(layout, part, beta, products), part.y)
@@ -301,9 +303,7 @@ def _product(
 
 def weighted(values: Floats, weights: Floats | None) -> Floats:
     """Values times weights."""
-    if weights is None:
-        return values
-    return values * weights.reshape(-1, *(1,) * (values.ndim - 1))
+    return values if weights is None else values * weights.reshape(-1, *(1,) * (values.ndim - 1))
 
 
 def weighted_sum(values: Floats, weights: Floats | None) -> float:

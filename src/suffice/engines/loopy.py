@@ -40,6 +40,10 @@ class LoopyBeliefs:
         self._messages = self._layout.silent()
         self._damping, self._tolerance, self._most = damping, tolerance, most_passes
 
+    def forget(self) -> None:
+        """Let the next messages begin in silence, whatever was solved before."""
+        self._messages = self._layout.silent()
+
     def solve(self, logs: Floats) -> LoopyResult:
         """Pass messages for these log-potentials (cells,) until none changes by more than the tolerance."""
         damping, messages, converged, passes = self._damping, self._messages, False, 0
@@ -49,6 +53,9 @@ class LoopyBeliefs:
             converged = change <= self._tolerance
             if passes == self._most // 4:  # They go round in circles: hold them back.
                 damping = max(damping, 0.5)
-        self._messages = messages if converged else self._layout.silent()
+        if converged:
+            self._messages = messages
+        else:
+            self.forget()
         shares, log_partition = beliefs(self._layout, logs, messages)
         return LoopyResult(shares, log_partition, converged, passes)

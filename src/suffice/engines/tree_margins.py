@@ -26,6 +26,11 @@ def margins_of_table(plan: TreePlan, table: Floats, names: Sequence[Node]) -> li
     holds them. Of a small one all are counted at once.
     """
     places = _places(plan, tuple(names), table.shape)
+    if places is None and plan.split is not None and len(plan.split.variables) == table.ndim:
+        split = plan.split
+        flat = split.margins(split.matrix_of(table, [plan.space.number[name] for name in names]))
+        parts = np.split(flat, np.cumsum([plan.space.size(scope) for scope in plan.scopes])[:-1])
+        return [part.reshape(plan.space.shape(scope)) for part, scope in zip(parts, plan.scopes, strict=True)]
     if places is not None:
         cells = np.broadcast_to(table.ravel(), places.shape).ravel()
         ends = np.cumsum([plan.space.size(scope) for scope in plan.scopes])

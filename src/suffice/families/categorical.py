@@ -14,7 +14,7 @@ from suffice.attributes import Read
 from suffice.checks import draw_count, is_list
 from suffice.choices import Estimate
 from suffice.domain import Domain, Variable, state_key
-from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
+from suffice.errors import MissingValueError, NotFittedError, OptionError, listing, shortened
 from suffice.families.base import (
     SUM_TOLERANCE,
     Seed,
@@ -340,6 +340,13 @@ class Categorical(ExponentialFamily):
         kept = states if states is None or not is_list(states) else tuple(states)
         if kept is not None:
             Variable.discrete("x", kept)
+        shares = [one for one in kept or () if isinstance(one, float) and 0.0 <= one < 1.0]
+        if probabilities is None and shares and shares == list(kept or ()) and abs(sum(shares) - 1.0) < 1e-9:
+            raise OptionError(
+                f"states is {shortened(kept)}, numbers that add up to 1 as probabilities do. Give "
+                "Categorical(probabilities=...) for these; where they are the states, leave states= out: fit finds "
+                "them."
+            )
         super().__init__(states=kept, probabilities=probabilities, prior=prior, estimate=estimate, progress=progress)
 
     mean = answered_by(CategoricalMember.mean)

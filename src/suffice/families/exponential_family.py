@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.attributes import Read, computed, read_parameters
-from suffice.errors import OptionError
+from suffice.errors import OptionError, listing
 from suffice.families.base import Distribution
 from suffice.families.fitted import FamilyFitted
 from suffice.families.member import FamilyMember
 from suffice.families.task import FamilyTask
 from suffice.fitting.driver import Fit
+from suffice.options import NewtonOptions
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -37,6 +38,30 @@ def answered_by(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[
     return update_wrapper(ask, method)
 
 
+#: Options that say how a distribution is learned.
+OF_FITS = frozenset({"prior", "estimate", *NewtonOptions.__annotations__})
+
+
+def given_parameters(family: ExponentialFamily) -> dict[str, Any] | None:
+    """The parameters, where all are known; options that say how they are learned then have no effect, which is said."""
+    given: dict[str, Any] | None = family._family.given()
+    fitting = family._changed().keys() & OF_FITS
+    if given is not None and fitting and given.keys() <= family._family.known.keys():
+        named, parameters = listing([f"{name}=" for name in sorted(fitting)]), " and ".join(family.parameter_names)
+        raise OptionError(
+            f"{named} would have no effect: {parameters} of the {type(family).__name__} are given, so there is nothing "
+            "to fit. Leave it out, or leave out what is to be learned."
+        )
+    return given
+
+
+def _standard_errors(family: ExponentialFamily) -> dict[str, Any]:
+    """Standard errors of the parameters that were learned, by name: from the information of the rows."""
+    from suffice.families.estimates import standard_errors_of
+
+    return standard_errors_of(family)
+
+
 class ExponentialFamily(Distribution):
     """Base of the exponential families: the formulas are those of `member_class`, a subclass of `FamilyMember`."""
 
@@ -53,7 +78,7 @@ class ExponentialFamily(Distribution):
             read_parameters(cls, cls.parameter_names)
 
     def _settle(self) -> None:
-        if (given := self._family.given()) is not None:
+        if (given := given_parameters(self)) is not None:
             self._adopt(Fit(FamilyFitted(self._family.at(given))))
 
     @property
@@ -154,6 +179,7 @@ class ExponentialFamily(Distribution):
     # A family with one conjugate prior declares which distributions these are.
     posterior_: Read[Any] = computed(_posterior)
     predictive_: Read[Any] = computed(_predictive)
+    standard_errors_: Read[dict[str, Any]] = computed(_standard_errors)
 
     @property
     def log_evidence_(self) -> float:

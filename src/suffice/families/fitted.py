@@ -72,4 +72,6 @@ class FamilyFitted:
             raise FileFormatError(f"The {family.title} has learned columns whose names are {names!r}.")
         if posterior is not None and type(posterior).__name__ not in family.conjugate_priors:
             raise OptionError(f"{type(posterior).__name__} is not a posterior of {family.title}.")
+        if posterior is not None and set(family.parameter_names) <= set(family.known):
+            raise FileFormatError(f"The {family.title} has a posterior, and all of its parameters are given.")
         return cls(family.restored(plain), posterior, None if names is None else tuple(names))

@@ -22,7 +22,7 @@ from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest
 from suffice.families.moments import read_sums
 from suffice.families.scalar import ScalarFamily
 from suffice.families.shape_family import ShapeMember
-from suffice.options import NewtonOptions
+from suffice.options import Idle, NewtonOptions
 from suffice.statistics import Statistic, Summary, Sums
 
 
@@ -187,6 +187,10 @@ class Gamma(ScalarFamily, ConjugatePrior):
     """
 
     member_class = GammaMember
+    _idle = tuple(
+        Idle(option, lambda given: given["shape"] is not None, "with a known shape= the rate is found in closed form")
+        for option in ("max_iter", "tolerance", "max_seconds", "callback", "checkpoint")
+    )
     shape_: float
     rate_: float
     posterior_: Read[Gamma]

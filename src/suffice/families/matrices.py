@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,37 @@ def check_names(names: Any, size: int) -> None:
 
 def positive_axes(matrices: Floats) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """Which matrices (..., d, d) are symmetric and positive definite; eigenvalues (..., d), 1 elsewhere, and axes."""
-    alike = np.isclose(matrices, matrices.swapaxes(-1, -2), rtol=1e-9, atol=1e-12).all(axis=(-1, -2))
-    symmetric = np.asarray(alike)
+    symmetric = _symmetric(matrices)
     values, axes = np.linalg.eigh(np.where(symmetric[..., None, None], matrices, np.eye(matrices.shape[-1])))
     inside = np.asarray(symmetric & (values > 0).all(axis=-1))
     return inside, np.where(inside[..., None], values, 1.0), axes
+
+
+def log_determinants(matrices: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Which matrices (..., d, d) are symmetric and positive definite, and the log of each determinant, else 0."""
+    if _symmetric(matrices).all():
+        try:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                diagonal = np.diagonal(root(matrices), axis1=-2, axis2=-1)
+        except np.linalg.LinAlgError:
+            diagonal = np.full(matrices.shape[:-1], np.nan)
+        if (diagonal > 0.0).all():
+            return np.ones(matrices.shape[:-2], dtype=np.bool_), 2.0 * np.log(diagonal).sum(axis=-1)
+    inside, values, _ = positive_axes(matrices)  # Says of each by itself.
+    return inside, np.log(values).sum(axis=-1)
+
+
+def _symmetric(matrices: Floats) -> NDArray[np.bool_]:
+    """Which matrices (..., d, d) are symmetric up to rounding."""
+    turned = matrices.swapaxes(-1, -2)
+    with np.errstate(invalid="ignore"):
+        alike = np.abs(matrices - turned) <= 1e-12 + 1e-9 * np.abs(turned)
+    return np.asarray(alike.all(axis=(-1, -2)))
+
+
+def log_gamma_of_matrices(a: float, d: int) -> float:
+    """Log of the multivariate gamma function, ``pi^(d (d - 1) / 4) prod_j Gamma(a - j / 2)`` for j from 0 to d - 1."""
+    return 0.25 * d * (d - 1) * math.log(math.pi) + math.fsum(math.lgamma(a - 0.5 * j) for j in range(d))
 
 
 def bartlett(rng: np.random.Generator, dof: float, size: int, n: int) -> Floats:

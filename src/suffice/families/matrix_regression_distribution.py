@@ -15,7 +15,15 @@ from suffice.engines.square_root import LOG_2PI
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, generator
 from suffice.families.conjugate import as_point, tails
-from suffice.families.matrices import as_positive_definite, bartlett, log_determinant, positive_axes, root, whiten
+from suffice.families.matrices import (
+    as_positive_definite,
+    bartlett,
+    log_determinant,
+    log_gamma_of_matrices,
+    positive_axes,
+    root,
+    whiten,
+)
 from suffice.families.regression_distribution import variance_quantiles, weight_quantiles
 from suffice.families.student import MultivariateStudentT
 
@@ -86,12 +94,10 @@ class MatrixRegressionDistribution(Distribution):
 
     def _log_constant(self) -> float:
         """The part of the log density that does not depend on the point."""
-        from scipy.special import multigammaln
-
         q, m = self.weights_.shape
         wishart = 0.5 * self.dof_ * (log_determinant(self.inverse_scale_) - m * math.log(2.0))
         normal = 0.5 * m * (q * LOG_2PI + log_determinant(self.spread_))
-        return float(wishart - multigammaln(0.5 * self.dof_, m) - normal)
+        return float(wishart - log_gamma_of_matrices(0.5 * self.dof_, m) - normal)
 
     def mean(self) -> dict[str, Any]:
         """The means of weights and covariance; the latter needs dof > m + 1."""

@@ -311,7 +311,15 @@ class MultivariateNormalMember(VectorMember):
         if len(prior.mean_) != len(names):
             n = len(prior.mean_)
             raise OptionError(f"The prior has {n} dimensions and the data {len(names)} columns: {listing(names)}.")
-        return prior
+        own = None if isinstance(prior, MultivariateNormal) else prior._options["names"]
+        if own is None or tuple(own) == tuple(names):
+            return prior
+        if set(own) != set(names):
+            raise OptionError(
+                f"The prior is of the columns {listing(own)} (its names=), and the data have {listing(names)}. Give a "
+                "prior with their names, or columns=."
+            )
+        return prior.marginal([list(own).index(name) for name in names])
 
     def update(self, prior: Any, summary: Summary) -> Any:
         """The posterior: the prior with the statistics of the rows added."""

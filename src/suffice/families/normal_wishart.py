@@ -23,7 +23,8 @@ from suffice.families.matrices import (
     check_names,
     inverse,
     log_determinant,
-    positive_axes,
+    log_determinants,
+    log_gamma_of_matrices,
     root,
     whiten,
 )
@@ -101,8 +102,7 @@ class NormalWishart(Distribution, ConjugatePrior):
             raise OptionError(
                 f"The point has shapes {mean.shape} and {precision.shape}; expected (..., {n}) and (..., {n}, {n})."
             )
-        inside, values, _ = positive_axes(precision)
-        log_det = np.log(values).sum(axis=-1)
+        inside, log_det = log_determinants(precision)
         away = mean - self.mean_
         square = self.strength_ * np.einsum("...i,...ij,...j->...", away, precision, away)
         trace = np.einsum("ij,...ji->...", self.inverse_scale_, precision)
@@ -112,11 +112,9 @@ class NormalWishart(Distribution, ConjugatePrior):
 
     def _log_constant(self) -> float:
         """The part of the log density that does not depend on the point, without the 2 pi."""
-        from scipy.special import multigammaln
-
         n, dof = len(self.mean_), self.dof_
         bulk = n * math.log(self.strength_) + dof * log_determinant(self.inverse_scale_) - dof * n * math.log(2)
-        return float(0.5 * bulk) - float(multigammaln(0.5 * dof, n))
+        return float(0.5 * bulk) - log_gamma_of_matrices(0.5 * dof, n)
 
     def mode(self) -> dict[str, Any]:
         """The joint mode in (mean, precision), W = ``(dof - n) T^-1``, and the covariance there; needs dof > n."""

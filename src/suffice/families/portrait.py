@@ -22,6 +22,7 @@ from suffice.fitting.portrait import (
     finite,
     matrix_grid,
     or_none,
+    redrawn_rows,
     refitted,
     rescaled_by,
 )
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from suffice.families.base import Distribution
     from suffice.families.exponential_family import ExponentialFamily
     from suffice.families.member import FamilyMember
+    from suffice.fitting.inference import Inference
 
 
 def portrait_of(family: Distribution, columns: Sequence[Hashable] = ()) -> Portrait:
@@ -57,6 +59,8 @@ def exponential_portrait(family: ExponentialFamily, member: FamilyMember) -> Por
         matched=family.matched_statistics,
         rescaled=rescaled_by(family),
         estimates=partial(_estimates, family, member.labels()),
+        inference=partial(_inference, family, member),
+        redraw=partial(redrawn_rows, family),
         likelihood=partial(_likelihood, family),
     )
 
@@ -113,6 +117,12 @@ def _estimates(
     family: ExponentialFamily, states: Sequence[Hashable], level: float = 0.95, node: Hashable = None
 ) -> Estimates:
     return Estimates(tuple(_intervals(family, states, level)))
+
+
+def _inference(family: ExponentialFamily, member: FamilyMember) -> Inference:
+    from suffice.families.estimates import inference_of
+
+    return inference_of(family, member)
 
 
 def _intervals(family: ExponentialFamily, states: Sequence[Hashable], level: float) -> Iterator[Interval]:

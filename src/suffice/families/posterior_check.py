@@ -255,9 +255,7 @@ def _matrix(name: str, parameters: Parameters) -> Iterator[Path]:
     else:
         ways = list(_signs((MIXED, d, d)) / d)
 
-    def along(way: Floats) -> Path:
-        way = (way + way.T) / 2
-        rates, axes = np.linalg.eigh(way)
+    def along(way: Floats, rates: Floats, axes: Floats) -> Path:
         turned = factor @ axes
 
         def at(t: float) -> dict[str, Any]:
@@ -270,7 +268,9 @@ def _matrix(name: str, parameters: Parameters) -> Iterator[Path]:
 
         return Path(at, towards)
 
-    yield from map(along, ways)
+    turns = np.array(ways)
+    turns = (turns + turns.swapaxes(-1, -2)) / 2
+    yield from map(along, turns, *np.linalg.eigh(turns))
 
 
 def _signs(shape: tuple[int, ...]) -> Floats:

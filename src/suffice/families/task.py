@@ -14,7 +14,7 @@ from typing import Any
 
 from suffice.checks import choice
 from suffice.domain import Domain, Variable
-from suffice.errors import EstimateError, FileFormatError, MergeError, OptionError
+from suffice.errors import EstimateError, ExistenceWarning, FileFormatError, MergeError, OptionError, Remark
 from suffice.families.base import UNNAMED, only_variable
 from suffice.families.certificate import certify, certify_posterior
 from suffice.families.fitted import FamilyFitted
@@ -125,7 +125,7 @@ class FamilyProblem:
         closed = "closed form: expected statistics equal the observed ones"
         method = closed if outcome is None else "Newton on the log-likelihood"
         edge = fitted.member.edge(summary)
-        notes = tuple(f"{text}: the estimate lies on the edge of the family" for text in edge)
+        notes = tuple(Remark(f"{text}: the estimate lies on the edge of the family", ExistenceWarning) for text in edge)
         # The certificate of a closed form is made when it is first read.
         later = outcome is None
         return Found(fitted, method, "maximum likelihood", outcome, (*self.data.notes, *notes), later=later)

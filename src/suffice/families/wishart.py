@@ -21,7 +21,8 @@ from suffice.families.matrices import (
     check_names,
     inverse,
     log_determinant,
-    positive_axes,
+    log_determinants,
+    log_gamma_of_matrices,
     root,
     whiten,
 )
@@ -58,16 +59,13 @@ class Wishart(Distribution, ConjugatePrior):
 
     def log_prob(self, x: Any) -> Any:
         """Log density at precisions (..., n, n); -inf where one is not symmetric and positive definite."""
-        from scipy.special import multigammaln
-
         precision, scale = as_numbers(x), self.inverse_scale_
         n = len(scale)
         if precision.shape[-2:] != (n, n):
             raise OptionError(f"The precision has shape {precision.shape}; expected (..., {n}, {n}).")
-        inside, values, _ = positive_axes(precision)
-        log_det = np.log(values).sum(axis=-1)
+        inside, log_det = log_determinants(precision)
         trace = np.einsum("ij,...ji->...", scale, precision)
-        bulk = self.dof_ * (log_determinant(scale) - n * math.log(2)) / 2 - float(multigammaln(0.5 * self.dof_, n))
+        bulk = self.dof_ * (log_determinant(scale) - n * math.log(2)) / 2 - log_gamma_of_matrices(0.5 * self.dof_, n)
         logs = np.where(inside, bulk + 0.5 * ((self.dof_ - n - 1) * log_det - trace), -np.inf)
         return float(logs) if logs.ndim == 0 else logs
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from suffice.errors import ConvergenceWarning, SamplingWarning, announce, warn
 from suffice.fitting.contract import D, Data, F, Found, Inputs, Judgement, Problem, Purpose, Task
 from suffice.fitting.control import Control, fingerprint
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
     from suffice.fitting.report import Report
 
 __all__ = ["Fit", "closed_on_failure", "measured", "run", "solve"]
+
+# The allocator of Linux gives memory back to the system as soon as a few hundred kilobytes are free, and faults page
+# after page when the next array asks for them: half the time of many small fits. It keeps as much as twice the largest
+# block that it has seen come and go, which here is one that is never written to.
+np.empty(1_000_000)
 
 
 def run(

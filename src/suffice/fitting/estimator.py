@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 from suffice.attributes import Read, reads
 from suffice.calls import missing_attribute
 from suffice.checks import number
-from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, SufficeError, listing, warn
-from suffice.fitting import outlets, sklearn_face
+from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, SufficeError, listing
+from suffice.fitting import after_fit, outlets, sklearn_face
+from suffice.fitting.samples import unused_target
 from suffice.options import Parameterized
 from suffice.records import copy_with
 
@@ -49,11 +50,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def delegated(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """The method of a model that asks its fitted value, with the signature and the words of that value's method."""
+def delegated(method: Callable[Concatenate[Any, P], R], of: str = "fitted_") -> Callable[Concatenate[Any, P], R]:
+    """The method of a model that asks its fitted value, with the signature and the words of that value's method.
+
+    of: the attribute of the model that holds the value.
+    """
 
     def ask(model: Estimator, /, *args: P.args, **options: P.kwargs) -> R:
-        return method(model.fitted_, *args, **options)
+        return method(getattr(model, of), *args, **options)
 
     return update_wrapper(ask, method)
 
@@ -100,16 +104,6 @@ def delegated_property(member: Any, of: str = "fitted_") -> Any:
     return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
 
 
-def unused_target(model: object, y: object, lengths: str = "") -> None:
-    """Say that a target is not used by a model that has none; scikit-learn hands one to every model.
-
-    Weights that were meant, or lengths of sequences, would be lost without a word.
-    """
-    if y is not None:
-        named = f"Weights of rows are given by name: sample_weight=.{lengths}"
-        warn(f"y is not used: a {type(model).__name__} has no target. {named}")
-
-
 def _absent(model: Estimator) -> set[str]:
     """Which results that a fit has under some condition a model refuses."""
     absent = set()
@@ -135,6 +129,13 @@ def _as_fitted(model: Estimator) -> Estimator:
     return copy.copy(model).set_params(**changed) if changed else model
 
 
+def _not_unlearned(model: Estimator, *_: Any, **__: Any) -> Any:
+    """Take rows out again, for models that learn from sums; others refuse."""
+    raise OptionError(
+        f"A {type(model).__name__} has no finite statistics to take rows out of; fit it again without them."
+    )
+
+
 class Estimator(Parameterized):
     """Options in the constructor, data in `fit`, results in names that end in ``_``.
 
@@ -146,12 +147,14 @@ class Estimator(Parameterized):
 
     #: Why rows have no summary from which the model could learn, for models that have none.
     _without_summary: ClassVar[str] = "its fit goes over them again and again"
+    _has_target: ClassVar[bool] = True  #: Whether `fit` makes use of y.
 
     #: The last fit; None before the first.
     _fit: Fit[Any] | None = None
     n_features_in_: Read[int]  # `sklearn_face` gives these to every estimator.
     feature_names_in_: Read[NDArray[Any]]
     set_fit_request: Callable[..., Self]
+    set_score_request: Callable[..., Self]
 
     # -- the last fit ------------------------------------------------------------------------------------------------
 
@@ -212,10 +215,12 @@ class Estimator(Parameterized):
     n_iter_: Read[int] = reads("report_.iterations", "Number of iterations; 0 for a closed form.")
     stop_reason_: Read[str] = reads("report_.stop_reason", "Why the fit stopped.")
 
-    @property
-    def history_(self) -> tuple[float, ...]:
-        """The objective before the first and after each iteration."""
-        return self.report_.history
+    history_: Read[tuple[float, ...]] = reads(
+        "report_.history", "The objective before the first and after each iteration."
+    )
+    summary = after_fit.summary
+    confidence_intervals = after_fit.confidence_intervals
+    bootstrap = after_fit.bootstrap
 
     def portrait(self) -> Portrait:
         """What there is to see of it: pages, plots, notebooks and the command read nothing else.
@@ -226,11 +231,7 @@ class Estimator(Parameterized):
 
         return Portrait(type(self).__name__, n_params=lambda: self.n_params_, matched=self.matched_statistics)
 
-    def unlearn(self, *_: Any, **__: Any) -> Self:
-        """Take rows out again, for models that learn from sums; others refuse."""
-        raise OptionError(
-            f"A {type(self).__name__} has no finite statistics to take rows out of; fit it again without them."
-        )
+    unlearn = _not_unlearned
 
     # -- options -------------------------------------------------------------------------------------------------------
 
@@ -313,6 +314,7 @@ class StatesEstimator(Estimator):
 class SummaryEstimator(Estimator):
     """What is learned comes from a `Summary` alone, so that rows can join it and leave it again."""
 
+    _has_target: ClassVar[bool] = False
     _takes_matrices: ClassVar[bool] = False  #: Whether arrays are always rows of columns, as scikit-learn has them.
 
     @abstractmethod
@@ -331,9 +333,8 @@ class SummaryEstimator(Estimator):
 
     def _judgement(self) -> Judgement:
         """What was measured at the fitted value; of a model out of a file measured anew."""
-        fit = self._fit
-        if fit is not None and fit.judgement is None and fit.data is not None:
-            fit.judgement = fit.task.problem(fit.data, None).judge(fit.fitted)
+        if self._fit is not None:
+            self._fit.measured()
         return super()._judgement()
 
     def _learned_data(self) -> SummaryData:

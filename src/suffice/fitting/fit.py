@@ -6,6 +6,7 @@ It loads nothing that learns, so that a model whose parameters were given, as th
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -48,6 +49,8 @@ class Fit(Generic[F]):
         self.seen: Any = None
         #: The options that it was made with, but for those that only steer a run: those set later are of the next fit.
         self.options: dict[str, Any] = {}
+        #: What was worked out about the spread of the parameters, for further answers with error bars.
+        self.spreads: Any = None
         self._report, self._judgement, self._later = report, judgement, later
 
     def made_with(self, options: dict[str, Any]) -> Self:
@@ -74,6 +77,12 @@ class Fit(Generic[F]):
         """Keep what was measured anew, of a fit out of a file."""
         self._judgement = measured
 
+    def measured(self) -> Judgement | None:
+        """What was measured at the fitted value; of one out of a file measured anew, where its data are at hand."""
+        if self.judgement is None and self.data is not None:
+            self.judgement = self.task.problem(self.data, None).judge(self.fitted)
+        return self.judgement
+
     def _look(self) -> None:
         if self._later is not None:
             self._report, self._judgement = self._later()
@@ -84,7 +93,7 @@ class Fit(Generic[F]):
         self._look()
         again = self.data is not None and self.data.lasting
         judgement = None if again else self._judgement
-        return {**fields_of(self), "_judgement": judgement}
+        return {**fields_of(self), "_judgement": judgement, "spreads": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Arrays come out of a pickle writeable."""
@@ -105,9 +114,13 @@ def sealed(value: F) -> F:
     if kind is dict:
         _seal(value)  # type: ignore[arg-type]
     elif kind is tuple or kind is list:
-        for part in value:  # type: ignore[attr-defined]
-            if type(part) not in _PLAIN:
-                sealed(part)
+        parts: Any = value
+        kinds = set(map(type, parts))
+        # Edges and cliques, of which there may be thousands, hold names alone.
+        if kinds - _PLAIN and not (kinds == {tuple} and _PLAIN.issuperset(map(type, chain.from_iterable(parts)))):
+            for part in parts:
+                if type(part) not in _PLAIN:
+                    sealed(part)
     elif kind.__module__.startswith("suffice.") and _is_frozen(kind):
         _seal(fields_of(value))
     return value

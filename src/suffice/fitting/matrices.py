@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import DataError
+from suffice.errors import DataError, shortened
 from suffice.records import record
 
 
@@ -67,3 +67,26 @@ def string_names(names: Sequence[Hashable] | None) -> Any:
     if not names or not all(isinstance(name, str) for name in names):
         return None
     return np.array(names, dtype=object)
+
+
+def one_column(y: Any) -> Any:
+    """A response as an array or column of one axis; one of a table with a single column counts."""
+    values = np.asarray(y, dtype=object) if isinstance(y, list | tuple) and any(v is None for v in y) else y
+    try:
+        values = np.asarray(values) if isinstance(values, list | tuple) or not hasattr(values, "shape") else values
+    except ValueError:  # Lists of different lengths.
+        raise DataError(f"y is {shortened(y)}; y should be a 1d array, one value a row, not lists of values.") from None
+    if len(values.shape) == 2 and values.shape[1] == 1:
+        values = np.asarray(values)[:, 0]
+    if len(values.shape) != 1:
+        raise DataError(f"y has the shape {tuple(values.shape)}; y should be a 1d array, one value a row.")
+    return values
+
+
+def same_values(column: Any, y: Any) -> bool:
+    """Whether two columns hold the same values, with missing ones in the same rows."""
+    first, second = np.asarray(column), np.asarray(y)
+    if first.shape != second.shape:
+        return False
+    equal = np.asarray(first == second)
+    return bool((equal | ((first != first) & (second != second))).all())

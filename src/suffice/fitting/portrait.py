@@ -9,17 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.errors import SufficeError
+from suffice.errors import OptionError, SufficeError
 from suffice.fitting.report import CountedRows, MatchedStatistics
 from suffice.table import Table
 
+if TYPE_CHECKING:
+    from suffice.fitting.inference import Inference
+
 T = TypeVar("T")
+#: From the arguments of a fit by name and a generator to those of another fit, to rows drawn from a model.
+Redraw = Callable[[Mapping[str, Any], np.random.Generator], Mapping[str, Any]]
 #: Shares are coloured from 0 to 1, factors to both sides of 1, signed numbers to both sides of 0, others not at all.
 Colours = Literal["share", "factor", "signed", "none"]
 
@@ -205,6 +210,10 @@ class Portrait:
         factors: of a discrete network; None where a variable has no states.
         matched: what the fit makes equal, observed and expected.
         estimates: maximum likelihood, MAP and posterior mean with intervals of a level, of all nodes or of one.
+        inference: what the fit says about each parameter: what summaries, intervals and tests read.
+        inference_with: the same from the rows of the fit, where that needs them again.
+        redraw: rows drawn from the fit, as the arguments of `fit` by name: made of those of the fit and a generator.
+        again: an unfitted copy of the model whose fit begins where this one ended.
         likelihood: as a function of the parameters.
         rescaled: the portrait of a fit to so many rows with the same frequencies.
         transitions: from one state or label to the next: probabilities, or weights.
@@ -228,6 +237,10 @@ class Portrait:
     factors: Callable[[], Factors | None] = _none
     matched: Callable[[], MatchedStatistics | None] = _none
     estimates: Callable[[float, Hashable], Estimates] = _no_estimates
+    inference: Callable[[], Inference | None] = _none
+    inference_with: Callable[[Mapping[str, Any]], Inference] | None = None
+    redraw: Redraw | None = None
+    again: Callable[[], Any] | None = None
     likelihood: Callable[[], Likelihood | None] = _none
     rescaled: Callable[[float], Portrait] | None = None
     transitions: Callable[[], NamedMatrix] | None = None
@@ -260,6 +273,16 @@ def rescaled_by(model: Any) -> Callable[[float], Portrait]:
         return refitted
 
     return rescaled
+
+
+def redrawn_rows(model: Any, given: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """As many rows as were learned, drawn from a model of rows: those of its fit are not needed."""
+    if given:
+        raise OptionError("A parametric bootstrap draws all rows from the fit; give none, or kind='case'.")
+    weight = model.report_.weight
+    if weight != round(weight):
+        raise OptionError(f"A parametric bootstrap draws whole rows; the fit has learned {weight:g}. Give kind='case'.")
+    return {"data": model.sample(round(weight), random_state=rng)}
 
 
 def learned_portrait(model: Any) -> Portrait:

@@ -6,7 +6,6 @@ scikit-learn is not needed for any of it: it is imported where scikit-learn itse
 from __future__ import annotations
 
 import copy
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from suffice.calls import taken_arguments
 from suffice.errors import (
     CallError,
     DataError,
@@ -35,7 +35,7 @@ ONE_AXIS = (
 )
 TOO_FEW = "Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required: X has no {what}s. Give some."
 #: Arguments of methods that are no metadata of rows.
-_PLAIN = {"self", "X", "y", "data", "columns", "kind", "threads", "target", "keep", "interval", "classes"}
+_PLAIN = {"y", "columns", "kind", "method", "threads", "target", "keep", "interval", "classes"}
 METHODS = ("fit", "partial_fit", "predict", "predict_proba", "score")
 
 R = TypeVar("R")
@@ -285,8 +285,8 @@ def metadata_of(model: Any, method: str) -> list[str]:
     function = getattr(type(model), method, None)
     if function is None:
         return []
-    named = inspect.signature(function).parameters.values()
-    return [p.name for p in named if p.name not in _PLAIN and p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    beside = taken_arguments(function)[2:]  # The model and its rows come first.
+    return [name for name in beside if name not in _PLAIN]
 
 
 def routing(model: Any) -> Any:

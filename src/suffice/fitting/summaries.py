@@ -19,12 +19,18 @@ from suffice.fitting.contract import Fitted, Inputs, Problem, Purpose
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
     from suffice.sources.base import Source
+    from suffice.sources.kinds import DecidedKinds
     from suffice.statistics import Statistic, Summary
 
 #: What is said about columns that are read as states, though their type is float.
 _FEW_WHOLE = (
     "{} holds floats of which at most {} are different, all of them whole numbers: read as states. Declare what it is: "
     "{}."
+)
+#: What it says of columns of floats that would have been states as integers.
+_WIDENED = (
+    "{} holds floats, all of them whole numbers, with missing values: read as numbers. Integers of which at most "
+    "{} are different would be states, and a missing value makes floats of them. Declare what it is: {}."
 )
 #: What a report says about a column that nobody reads, and that may say how often each row occurred.
 _UNREAD_COUNTS = (
@@ -169,13 +175,11 @@ def resolved_domain(
     source: Source, required: Mapping[Hashable, Variable | None], declaring: Declaring = Declaring()
 ) -> Domain:
     """What the columns of a source hold: as required; where nothing is said by the rule of `suffice.sources.kinds`."""
-    return _resolved(source, required, declaring)[0]
+    return _resolved(source, required, declaring).domain
 
 
-def _resolved(
-    source: Source, required: Mapping[Hashable, Variable | None], declaring: Declaring
-) -> tuple[Domain, tuple[Hashable, ...]]:
-    """The domain, and the columns of floats that are read as states."""
+def _resolved(source: Source, required: Mapping[Hashable, Variable | None], declaring: Declaring) -> DecidedKinds:
+    """The domain, and the columns of floats whose kind a user is told."""
     domain: Domain = source.infer(list(required), {name: v for name, v in required.items() if v is not None})
     advice = {n: f"Declare it: {declaring.choice(n)}." for n, v in required.items() if v is None}
     return source.decide_kinds(domain, advice)
@@ -202,13 +206,15 @@ def read_columns(
     source: Source, required: Mapping[Hashable, Variable | None], declaring: Declaring = Declaring()
 ) -> tuple[Domain, tuple[str, ...]]:
     """What the columns of an open source hold, and what there is to say about them."""
-    from suffice.sources.kinds import MOST_WHOLE_FLOATS
+    from suffice.sources.kinds import MOST_INTEGERS, MOST_WHOLE_FLOATS
 
-    domain, few = _resolved(source, required, declaring)
-    notes: tuple[str, ...] = ()
-    if few:
-        sentence = _FEW_WHOLE.format(listing(few), MOST_WHOLE_FLOATS, declaring.choice(few[0]))
-        notes = (Remark(sentence, KindWarning),)
+    domain, few, widened = _resolved(source, required, declaring)
+    sentences = ((few, _FEW_WHOLE, MOST_WHOLE_FLOATS), (widened, _WIDENED, MOST_INTEGERS))
+    notes: tuple[str, ...] = tuple(
+        Remark(sentence.format(listing(names), most, declaring.choice(names[0])), KindWarning)
+        for names, sentence, most in sentences
+        if names
+    )
     if not source.weighted and len(source.columns) > len(required):
         unread = [name for name in source.columns if name not in required and _may_count(name)]
         notes += tuple(_UNREAD_COUNTS.format(name) for name in unread)

@@ -33,6 +33,8 @@ _START, _END, _UNKNOWN = "<s>", "</s>", "<unk>"
 _BLOCK = 100_000
 #: Sums of probabilities that were rounded, as tools with four digits write them, are off by less.
 ROUNDED = 1e-3
+#: Above every log10 of a weight: the weight itself is then no float any more.
+MOST_WEIGHT = 300.0
 
 
 def save(path: FilePath, model: object) -> None:
@@ -209,7 +211,7 @@ def _section(lines: _Lines, n: int, size: int, numbers: dict[str, int], *, last:
             weights.append(float(parts[n + 1]) if len(parts) > n + 1 else 0.0)
         except ValueError:
             raise lines.wrong(f"found {line!r}, expected numbers before and after the words") from None
-        if not (p[-1] <= 1e-6 and math.isfinite(weights[-1])):
+        if not (p[-1] <= 1e-6 and -math.inf < weights[-1] < MOST_WEIGHT):
             raise lines.wrong(f"found {line!r}, whose logarithms are no probabilities")
         if n == 1:
             if parts[1] in numbers:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import combinations
 from typing import Any
 
@@ -144,6 +145,58 @@ def ancestors(parents: Parents, nodes: Iterable[Node]) -> set[Node]:
                 reached.add(parent)
                 left.append(parent)
     return reached
+
+
+def reachable(parents: Parents, children: Parents, sources: Iterable[Node], known: AbstractSet[Node]) -> set[Node]:
+    """What the sources are not d-separated from by what is known: all that a path leads to which nothing blocks.
+
+    A path is blocked by a known node between two of which one is its child, and by a node between two parents unless it
+    or something below it is known. Each node is met at most twice, from above and from below.
+    """
+    above_known = ancestors(parents, known)
+    left = [(node, False) for node in sources]
+    met: set[tuple[Node, bool]] = set()
+    reached: set[Node] = set()
+    while left:
+        step = left.pop()
+        if step in met:
+            continue
+        met.add(step)
+        node, from_parent = step
+        if node not in known:
+            reached.add(node)
+            left.extend((child, True) for child in children[node])
+            if not from_parent:
+                left.extend((parent, False) for parent in parents[node])
+        if from_parent and node in above_known:
+            left.extend((parent, False) for parent in parents[node])
+    return reached
+
+
+def requisite(
+    parents: Parents, asked: Iterable[Node], known: Collection[Node], hinted: Collection[Node] = ()
+) -> set[Node]:
+    """The nodes whose distributions given their parents enter P(asked | known); all others cancel or add up to one.
+
+    The Bayes ball (Shachter 1998) starts at what is asked: an unknown node passes it from its children on to all its
+    neighbours and from its parents on to its children, a known one returns it to its parents. `hinted` are nodes about
+    which something is known, but not their state.
+    """
+    children: dict[Any, list[Any]] = {node: [] for node in parents}
+    for node, above in parents.items():
+        for parent in above:
+            children[parent].append(node)
+    upwards, downwards = set[Any](), set[Any]()
+    waiting = [(node, True) for node in asked if node not in known]
+    while waiting:
+        node, from_below = waiting.pop()
+        if (node in hinted or (node in known) is not from_below) and node not in upwards:
+            upwards.add(node)
+            waiting.extend((parent, True) for parent in parents[node])
+        if node not in known and node not in downwards:
+            downwards.add(node)
+            waiting.extend((child, False) for child in children[node])
+    return upwards
 
 
 def moral_graph(parents: Parents) -> dict[Node, set[Node]]:

@@ -40,7 +40,10 @@ def refuse_table(structure: Any, expected: str) -> None:
 
 def in_order(nodes: Iterable[Node]) -> list[Node]:
     """The nodes sorted by `node_key`; nodes with equal keys keep the order in which they come."""
-    return sorted(nodes, key=node_key)
+    listed = list(nodes)
+    if set(map(type, listed)) in ({int}, {str}):  # Their own order is that of their keys.
+        return sorted(listed)  # type: ignore[type-var]
+    return sorted(listed, key=node_key)
 
 
 def numbered(nodes: Iterable[Node]) -> dict[Node, int]:

@@ -52,16 +52,19 @@ def connected_components(graph: Graph) -> list[tuple[Node, ...]]:
     seen: set[Node] = set()
     components = []
     for start in in_order(graph):
-        if start in seen:
-            continue
-        seen.add(start)
-        left = [start]
-        members = []
-        while left:
-            node = left.pop()
-            members.append(node)
-            fresh = graph[node] - seen
-            seen |= fresh
-            left.extend(fresh)
-        components.append(tuple(in_order(members)))
+        if start not in seen:
+            members = joined_to(graph, [start])
+            seen |= members
+            components.append(tuple(in_order(members)))
     return components
+
+
+def joined_to(graph: Graph, sources: Iterable[Node], known: AbstractSet[Node] = frozenset()) -> set[Node]:
+    """The sources and all to which paths lead from them, none of them through what is known."""
+    reached = set(sources)
+    left = list(reached)
+    while left:
+        fresh = graph[left.pop()] - reached - known
+        reached |= fresh
+        left.extend(fresh)
+    return reached

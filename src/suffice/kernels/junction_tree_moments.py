@@ -15,6 +15,7 @@ from suffice.kernels.junction_tree_layout import Scope, TreeLayout
 from suffice.kernels.junction_tree_numpy import project
 from suffice.kernels.junction_tree_potentials import Potentials
 from suffice.kernels.junction_tree_program import Numbers, Program, Wiring, program_for
+from suffice.kernels.split_table import TINY, SplitTable
 
 
 class CliqueMoments:
@@ -24,8 +25,9 @@ class CliqueMoments:
     axes in the order of the scope. One object serves one thread.
     """
 
-    def __init__(self, layout: TreeLayout, scopes: Sequence[Scope]) -> None:
-        self.layout = layout
+    def __init__(self, layout: TreeLayout, scopes: Sequence[Scope], *, split: SplitTable | None = None) -> None:
+        """split: the same table cut in two, where there is only one; it takes the NumPy path."""
+        self.layout, self._split = layout, split
         self.scopes = tuple(scopes)
         self.homes = [layout.home(scope) for scope in self.scopes]
         self.ends = np.cumsum([0, *(layout.size(scope) for scope in self.scopes)])
@@ -41,6 +43,10 @@ class CliqueMoments:
         answer = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
         if answer is not None:
             return answer
+        if self._split is not None and np.minimum.reduce(logs) > -np.inf:
+            log_z, margins, _ = self._split.moments(logs)
+            if np.minimum.reduce(margins) > TINY:
+                return log_z, margins
         log_z, tables = self._general(logs)
         return log_z, self._margins(tables)
 

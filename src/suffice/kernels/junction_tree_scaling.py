@@ -106,7 +106,12 @@ class Scaling:
     def restart(self, logs: Floats) -> None:
         """Begin at log-potentials (n,), none of them NaN or plus infinity."""
         self.logs = np.array(logs, dtype=np.float64)
-        self.log_z = self.moments.beliefs(self.logs, self._buffer[: self._program.cells])
+        if self.logs.any():
+            self.log_z = self.moments.beliefs(self.logs, self._buffer[: self._program.cells])
+        else:  # As most fits begin: all joint states have the same probability.
+            for table in self._tables:
+                table[...] = 1.0 / table.size
+            self.log_z = float(np.log(self.layout.cards).sum())
         for edge, separator in zip(self.layout.edges, self._separators, strict=True):
             np.add.reduce(self._tables[edge.child], axis=edge.child_axes, out=separator)
 

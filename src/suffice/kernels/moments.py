@@ -38,8 +38,8 @@ _MANY = 4_000_000  # rows * columns^2 from which more than FEW columns go to BLA
 _SLICES = 4
 _CELLS = 1 << 18  # Values of a block of the NumPy path.
 _CHUNK = 2048  # Compiled path: blocks of dot products that a thread takes at a time.
-_BLAS_ROWS = 2048
-_BLAS_BLOCKS = 16
+_BLAS_ROWS = 4096
+_BLAS_BLOCKS = 8
 _SECONDS = 2e-8  # NumPy path: a value cut into slices.
 _PRODUCT_SECONDS = 5e-10  # NumPy path: a value of one column times one of another, all slices.
 _SUM_SECONDS = 7e-9  # NumPy path: a value summed.
@@ -203,19 +203,27 @@ def _doubtful(columns: Floats, sums: Sums) -> bool:
         constant = spread == 0.0
         if (columns[constant].min(axis=1, initial=np.inf) < columns[constant].max(axis=1, initial=-np.inf)).any():
             return True
-        varied, deviation = ~constant, np.sqrt(spread[~constant])
-        correlations = scatter[np.ix_(varied, varied)] / np.outer(deviation, deviation)
-        try:
-            shares = 1.0 / np.diagonal(np.linalg.inv(correlations))  # What the others leave of each.
-        except np.linalg.LinAlgError:
+        varied = ~constant
+        shares = _left_by_others(scatter[np.ix_(varied, varied)])
+        if not ((shares > _DEPENDENT) & (shares * spread[varied] > 2.0**-80 * size[varied])).all():
             return True
-        return not ((shares > _DEPENDENT) & (shares * spread[varied] > 2.0**-80 * size[varied])).all()
+        there = size > 0.0  # A regression through the origin sees them from there.
+        return not (_left_by_others(sums[2][0][np.ix_(there, there)]) > _DEPENDENT).all()
+
+
+def _left_by_others(products: Floats) -> Floats:
+    """The share of each column's square (d,) that the others do not explain; 0 where that cannot be told."""
+    size = np.sqrt(np.diagonal(products))
+    try:
+        return np.asarray(1.0 / np.diagonal(np.linalg.inv(products / np.outer(size, size))))
+    except np.linalg.LinAlgError:
+        return np.zeros(len(size))
 
 
 def _from_lanes(sums: Floats) -> Floats:
     """Add up the pairs of all workers and lanes (workers, entries, 2, lanes); returns (2, entries)."""
     with np.errstate(invalid="ignore"):
-        high, low = np.moveaxis(sums, 0, -2).transpose(1, 0, 2, 3).reshape(2, sums.shape[1], -1)
+        high, low = np.moveaxis(sums, 0, -2).transpose(1, 0, 2, 3).reshape(2, sums.shape[1], len(sums) * sums.shape[-1])
         return sum_pairs(high, low)
 
 

@@ -14,10 +14,10 @@ _NUMPY_SECONDS = 6e-8
 def logistic_rows(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """Log-likelihood, score and information about eta of a Bernoulli response y with the logit link, each (n,)."""
     if use_compiled("logistic rows", _NUMPY_SECONDS * len(eta)):
-        from suffice.kernels.compiled.row_distributions import logistic
+        from suffice.kernels.compiled.exponentials import logistic
 
         value, score, information = np.empty_like(eta), np.empty_like(eta), np.empty_like(eta)
-        logistic(eta, y, value, score, information)
+        logistic(np.ascontiguousarray(eta), np.ascontiguousarray(y), value, score, information)
         return value, score, information
     # With t = exp(-|eta|) nothing can overflow, and one minus the mean keeps its digits where the mean is near 1.
     t = np.exp(-np.abs(eta))

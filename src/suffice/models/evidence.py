@@ -55,15 +55,20 @@ class Evidence:
         return [*self.states, *self.values, *self.likelihoods]
 
 
-def read_evidence(domain: Domain, given: Mapping[Any, Any] | None) -> Evidence:
-    """Evidence by label, checked: a state or a value by node; a dict by state or an array of all is soft evidence."""
+def checked_given(given: Any) -> Mapping[Any, Any] | None:
+    """What is known by node, before any of it is read."""
     if given is not None and not isinstance(given, Mapping):
         raise OptionError(
             f"given is a {type(given).__name__}; expected a dict of states and values by node. For many rows of "
             "evidence use query_rows."
         )
+    return given
+
+
+def read_evidence(domain: Domain, given: Mapping[Any, Any] | None) -> Evidence:
+    """Evidence by label, checked: a state or a value by node; a dict by state or an array of all is soft evidence."""
     evidence = Evidence({}, {}, {})
-    for name, value in (given or {}).items():
+    for name, value in (checked_given(given) or {}).items():
         variable = domain[name]
         soft = isinstance(value, Mapping | np.ndarray | list)
         if variable.kind != "discrete":

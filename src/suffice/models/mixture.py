@@ -7,13 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from suffice.errors import OptionError
-from suffice.fitting.estimator import unused_target
+from suffice.checks import weights_of
+from suffice.errors import OptionError, listing
 from suffice.fitting.fit import Fit
 from suffice.fitting.report import Report
+from suffice.fitting.samples import unused_target
 from suffice.models.hidden_markov.declaration import HiddenMarkovModel
 from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution, MixtureFitted
 from suffice.sources.sequences import open_sequences
+
+#: Options of a hidden Markov model that speak of its transitions, or of what `Mixture` says itself.
+IDLE = frozenset({"states", "emission", "transitions", "topology"})
 
 
 class Mixture(MixtureDistribution):
@@ -35,9 +39,15 @@ class Mixture(MixtureDistribution):
     def fit(self, data: Any, y: Any = None, *, sample_weight: Any = None, columns: Any = None, **options: Any) -> Self:
         """Learn the components by EM: every step is a sequence of its own, and its state the component.
 
-        Further options are those of `HiddenMarkovModel`, such as ``n_init`` and ``random_state``.
+        Further options are those of `HiddenMarkovModel`, such as ``n_init`` and ``random_state``, but for those of
+        transitions, of which there are none.
         """
         unused_target(self, y)
+        idle = sorted(IDLE & options.keys())
+        if idle:
+            raise OptionError(
+                f"{listing(idle)} of a Mixture would have no effect: its rows follow no order. Leave it out."
+            )
         components = self._options["components"]
         if isinstance(components, tuple):
             raise OptionError("There is nothing to fit: the components are given. Give an unfitted distribution and n.")
@@ -45,6 +55,19 @@ class Mixture(MixtureDistribution):
         model = HiddenMarkovModel(int(self._options["n"]), emission=components, **options)
         model.fit(steps, lengths=np.ones(len(steps), np.int64), sample_weight=sample_weight)
         return self._adopt(Fit(MixtureFitted(tuple(model.emissions_), model.initial_), model.report_))
+
+    def score(self, data: Any, y: Any = None, *, sample_weight: Any = None, columns: Any = None) -> float:
+        """Mean log-likelihood of a row (weighted), natural logarithm; `y` is as in `fit`."""
+        unused_target(self, y)
+        rows = open_sequences(data, columns=columns).values
+        weights = weights_of(sample_weight, len(rows), "row")
+        used = weights > 0.0
+        if not used.any():
+            raise OptionError("The score of no rows is undefined: the data have no weight. Give rows.")
+        return float(weights[used] @ np.atleast_1d(self.log_prob(rows))[used]) / float(weights.sum())
+
+    def _task(self) -> Any:
+        raise OptionError("A Mixture is learned by EM, which needs all rows at once. Give them to fit together.")
 
     def to_dict(self) -> dict[str, Any]:
         """Options, and what was learned."""

@@ -81,10 +81,11 @@ class Information:
 
     def times(self, factor: float) -> Information:
         """Every entry times a factor."""
-        cross, levels = (None if part is None else part * factor for part in (self.cross, self.levels))
-        return Information(
-            self.body * factor, cross, levels, None if self.root is None else self.root * np.sqrt(factor)
-        )
+        with np.errstate(over="ignore"):  # What is known to more digits than float64 has is known beyond all bounds.
+            cross, levels = (None if part is None else part * factor for part in (self.cross, self.levels))
+            return Information(
+                self.body * factor, cross, levels, None if self.root is None else self.root * np.sqrt(factor)
+            )
 
     def lasting(self) -> Information:
         """The information without anything that it is made from; of size 0 where it cannot be made any more."""

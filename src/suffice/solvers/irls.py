@@ -62,6 +62,7 @@ def irls(
     *,
     slope_of: Slope | None = None,
     short: float = SHORT,
+    gain: float = GAIN,
     keep: bool = False,
     problem: str = "",
 ) -> WeightedFit:
@@ -70,7 +71,7 @@ def irls(
     The gap is the decrement ``sqrt(g' I^-1 g)``, in standard errors: no coefficient is further from its optimum than
     about so many of its standard errors. Steps are halved while the value falls. A decrement that the rounding of the
     coefficients alone may cause counts as 0. With `slope_of`, which is cheaper than `evaluate`, steps shorter than
-    `short` keep the information of the point they leave, as long as the decrement falls by `GAIN`.
+    `short` keep the information of the point they leave, as long as the decrement falls by the factor `gain`.
     """
     iterates: list[Floats] = []
     seen: list[Last] = []
@@ -96,7 +97,7 @@ def irls(
     def short_step(state: State) -> State | None:
         before = seen[-1:]
         moved = look(state.parameters + state.memory["direction"], before[0].information)
-        if moved is not None and moved.gap <= max(GAIN * state.gap, control.tolerance):
+        if moved is not None and moved.gap <= max(gain * state.gap, control.tolerance):
             return moved
         seen[:] = before
         return None

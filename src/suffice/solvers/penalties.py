@@ -56,9 +56,17 @@ class GaussianPenalty:
 
         In coordinates in which the prior has unit precision no eigenvalue is below 1, so that none has to be dropped.
         """
+        return np.asarray(np.sum(self._posterior_root(information) ** 2, axis=1))
+
+    def posterior_covariance(self, information: Floats) -> Floats:
+        """The inverse of information + P (k, k)."""
+        root = self._posterior_root(information)
+        return np.asarray(root @ root.T)
+
+    def _posterior_root(self, information: Floats) -> Floats:
         root = np.diag(1.0 / np.sqrt(self.precision)) if self.precision.ndim == 1 else _root(self.precision)
         values, vectors = np.linalg.eigh(root.T @ information @ root)
-        return np.asarray(np.sum((root @ vectors) ** 2 / (1.0 + np.maximum(values, 0.0)), axis=1))
+        return np.asarray(root @ vectors / np.sqrt(1.0 + np.maximum(values, 0.0)))
 
     def loss_bound(self, slope: Floats, noise: Floats | float = 0.0) -> float:
         """How far the objective is from its maximum at most, where its slope is g: g' P^-1 g / 2.

@@ -13,10 +13,10 @@ from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError
 from suffice.sources.columns import (
-    MANY_ROWS,
     Coded,
     Codes,
     Column,
+    arrow_pays,
     blocks,
     code_arrow_dictionary,
     code_dtype,
@@ -182,6 +182,8 @@ def _code_integers(values: NDArray[Any], missing: NDArray[np.bool_] | None) -> C
     """Whole numbers: by distance from the smallest if the span is small, else sorted."""
     if len(values) == 0:
         return Coded(np.empty(0, np.uint8), ())
+    if values.dtype == np.int64 and (high := int(np.maximum.reduce(values.view(np.uint64)))) < 0xFF:
+        return _with_missing(values.astype(np.uint8), range(high + 1), missing)  # Numbers below 0 would be huge.
     low, high = 0 if values.dtype == np.uint8 else int(values.min()), int(values.max())
     if 0 <= low and high <= 0xFF:
         low = 0
@@ -201,8 +203,8 @@ def _code_integers(values: NDArray[Any], missing: NDArray[np.bool_] | None) -> C
 
 
 def _code_sorted(values: NDArray[Any], missing: NDArray[np.bool_] | None) -> Coded:
-    """Numbers of any kind, by sorting or, when there are many, by pyarrow's hash table."""
-    if len(values) >= MANY_ROWS:
+    """Numbers of any kind, by sorting or, when there are many, by Arrow's hash table."""
+    if arrow_pays(len(values)):
         import pyarrow as pa
 
         return code_arrow_dictionary(pa.array(values, mask=missing).dictionary_encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from suffice.sources.base import Batch, by_kind
 from suffice.sources.columns import Column, blocks, code_dtype
 from suffice.sources.states import Translation
 
+#: Numbers from which it pays to look whether columns lie one behind the other and need not be copied.
+_LARGE = 1 << 20
+
 
 def assemble(
     columns: Mapping[Any, Column],
@@ -23,18 +26,25 @@ def assemble(
     rows: slice,
     start: int,
     weights: Floats | None,
+    passing: bool = False,
 ) -> Batch:
-    """The batch of some rows of resolved columns; `start` is the number of its first row."""
+    """The batch of some rows of resolved columns; `start` is the number of its first row.
+
+    passing: nobody keeps the batch, whose numbers may then be those of the columns themselves.
+    """
     discrete, real = by_kind(domain)
     size = rows.stop - rows.start
     codes = np.empty((len(discrete), size), code_dtype(max((domain[name].card for name in discrete), default=0)))
     for row, name in enumerate(discrete):
         translations[name].write(rows, codes[row])
-    reals, finite = np.empty((len(real), size)), np.ones(len(real), np.bool_)
+    passing = passing and len(real) * size >= _LARGE
+    laid = _as_matrix([columns[name].floats(rows) for name in real]) if passing else None
+    reals = np.empty((len(real), size)) if laid is None else laid
+    finite = np.ones(len(real), np.bool_)
     # Block by block, so that a matrix stored by rows is read once and not once for each column.
     for block in blocks(size if real else 0):
         span = slice(rows.start + block.start, rows.start + block.stop)
-        for row, name in enumerate(real):
+        for row, name in enumerate(real if laid is None else ()):
             reals[row, block] = columns[name].floats(span)
         # A finite sum has only finite terms, and costs less than looking at each.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -43,6 +53,22 @@ def assemble(
         if not finite[row] or domain[name].kind == "count":
             check_numbers(domain[name], reals[row], start)
     return Batch(domain, discrete, codes, real, reals, weights, size, start, finite=bool(finite.all()))
+
+
+def _as_matrix(rows: Sequence[Floats]) -> Floats | None:
+    """Rows of one array at equal distances, as the matrix (d, n) that they are in memory; None where they are not."""
+    first = rows[0]
+    places = [row.__array_interface__["data"][0] for row in rows]
+    step = places[1] - places[0] if len(rows) > 1 else first.nbytes
+    if (
+        first.base is None
+        or step < first.nbytes
+        or places != [places[0] + number * step for number in range(len(rows))]
+    ):
+        return None
+    if not all(row.base is first.base and row.flags.c_contiguous and row.dtype == first.dtype for row in rows):
+        return None
+    return np.lib.stride_tricks.as_strided(first, (len(rows), len(first)), (step, first.itemsize), writeable=False)
 
 
 def check_numbers(variable: Variable, values: Floats, start: int) -> None:

@@ -18,7 +18,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingColumnError, OptionError, listing, meant
 from suffice.sources.columns import Codes, Column
 from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
-from suffice.sources.kinds import check_declared
+from suffice.sources.kinds import DecidedKinds, WholeFloats, check_declared
 from suffice.sources.mapped import Columns, mapped_columns, write_columns
 from suffice.sources.reduction import add_in_order
 from suffice.sources.scratch import Scratch, free_memory
@@ -154,8 +154,8 @@ class Source(ABC):
         self.weighted = False
         #: Columns whose kind nobody has declared, each with what is to be done where it cannot be told.
         self.undeclared: Mapping[Hashable, str] = {}
-        #: Whether columns of floats hold few whole numbers, as far as they have been looked at.
-        self._few_whole: dict[Hashable, bool] = {}
+        #: Of columns of floats, as far as they have been looked at, whether they hold whole numbers; None: they do not.
+        self._whole: dict[Hashable, WholeFloats | None] = {}
         #: The column of weights, where the table has one.
         self._weight_name: Hashable | None = None
         check_names(self.columns)
@@ -219,25 +219,27 @@ class Source(ABC):
         inferred = self._infer(name)
         return inferred if declared is None or inferred.kind == "discrete" else declared
 
-    def decide_kinds(self, domain: Domain, undeclared: Mapping[Hashable, str]) -> tuple[Domain, tuple[Hashable, ...]]:
-        """The domain in which floats that are few whole numbers are states, and the names of these.
+    def decide_kinds(self, domain: Domain, undeclared: Mapping[Hashable, str]) -> DecidedKinds:
+        """The domain in which floats that are few whole numbers are states, and the names that a user is told of.
 
         `undeclared` has the columns whose kind nobody declared, each with what is to be done where it holds many
         integers: that is an error as soon as rows show it. See `suffice.sources.kinds` for the rule.
         """
         self.undeclared = undeclared
         floats = [name for name in undeclared if domain[name].kind == "real"]
-        unseen = [name for name in floats if name not in self._few_whole]
-        new = self._few_whole_columns(unseen) if unseen else frozenset()
-        self._few_whole |= {name: name in new for name in unseen}
-        few = tuple(name for name in floats if self._few_whole[name])
-        if not few:
-            return domain, few
-        return Domain(Variable(v.name, "discrete") if v.name in few else v for v in domain.variables), few
+        unseen = [name for name in floats if name not in self._whole]
+        new = self._whole_floats(unseen) if unseen else {}
+        self._whole |= {name: new.get(name) for name in unseen}
+        whole = {name: numbers for name in floats if (numbers := self._whole[name]) is not None}
+        few = tuple(name for name, numbers in whole.items() if numbers.few)
+        widened = tuple(name for name, numbers in whole.items() if numbers.widened)
+        if few:
+            domain = Domain(Variable(v.name, "discrete") if v.name in few else v for v in domain.variables)
+        return DecidedKinds(domain, few, widened)
 
     @abstractmethod
-    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        """Those of some columns of floats that hold few whole numbers alone."""
+    def _whole_floats(self, names: Sequence[Hashable]) -> Mapping[Hashable, WholeFloats]:
+        """Whether columns of floats hold whole numbers alone; those that are left out do not."""
 
     def batches(self, domain: Domain) -> Iterator[Batch]:
         """The rows of the variables of a domain, batch by batch: one pass."""

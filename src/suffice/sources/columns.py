@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.domain import Variable, as_python
-from suffice.errors import DataError
+from suffice.errors import DataError, require
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 #: Rows handled at a time where temporaries are needed: they stay in the cache and below the allocator's mmap threshold.
 BLOCK_ROWS = 8_192
 #: Rows from which loading pyarrow to build a dictionary pays.
-MANY_ROWS = 100_000
+_MANY_ROWS = 100_000
 #: Labels up to which a comparison for each of them is faster than a look-up for each row.
 _FEW_LABELS = 8
 
@@ -32,6 +33,11 @@ _FEW_LABELS = 8
 def code_dtype(card: int) -> type[np.unsignedinteger[Any]]:
     """The narrowest type that holds the codes 0 to card - 1 and the missing value, card."""
     return np.uint8 if card <= 0xFF else np.uint16 if card <= 0xFFFF else np.uint32
+
+
+def arrow_pays(rows: int) -> bool:
+    """Whether so many values are better told apart by Arrow's hash table, where pyarrow is installed."""
+    return rows >= _MANY_ROWS and find_spec("pyarrow") is not None
 
 
 def blocks(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
@@ -52,6 +58,8 @@ class Coded:
     @cached_property
     def occurs(self) -> NDArray[np.bool_]:
         """Whether each label has a row (labels,)."""
+        if self.indices.dtype == np.uint8:
+            return self._occurs_among_bytes()
         occurs = np.zeros(len(self.labels) + 1, dtype=np.bool_)
         for block in blocks(len(self.indices)):
             # Most labels turn up in the first block; a few that do not are looked for one by one.
@@ -63,6 +71,18 @@ class Coded:
             for label in missing[:_FEW_LABELS]:
                 occurs[label] |= (self.indices[block] == label).any()
         return occurs[:-1]
+
+    def _occurs_among_bytes(self) -> NDArray[np.bool_]:
+        """By looks for single bytes, which is the fastest there is."""
+        left = list(range(len(self.labels)))
+        for block in blocks(len(self.indices)):
+            if not left:
+                break
+            met = self.indices[block].tobytes()
+            left = [label for label in left if label not in met]
+        occurs = np.ones(len(self.labels), dtype=np.bool_)
+        occurs[left] = False
+        return occurs
 
 
 class Column(ABC):
@@ -86,6 +106,11 @@ class Column(ABC):
         """Whether the type of the column says that its labels are in order."""
         return False
 
+    @property
+    def shares_missing(self) -> bool:
+        """Whether its type is that of other columns too, of which a value is missing: it may be theirs for that."""
+        return False
+
     @abstractmethod
     def code(self) -> Coded:
         """The dictionary form of all rows."""
@@ -96,8 +121,7 @@ class Column(ABC):
 
     def arrow(self) -> Any:
         """All rows as one Arrow array, not coded."""
-        import pyarrow as pa
-
+        pa = require("pyarrow", extra="files", purpose="Rows of a table as Arrow arrays")
         coded = self.code()
         missing = coded.indices == len(coded.labels)
         return pa.array(coded.labels).take(pa.array(coded.indices, mask=missing))

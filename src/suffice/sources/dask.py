@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from suffice.domain import Domain, Variable
+from suffice.domain import Variable
 from suffice.errors import MissingColumnError
-from suffice.sources.base import Batch, Piece
-from suffice.sources.columns import Column
+from suffice.sources.base import Batch
 from suffice.sources.dask_waiting import RETRIES, awaited, computed, current_client, dask
 from suffice.sources.frames import pandas_column
 from suffice.sources.held import Prepared, Work
@@ -73,24 +72,9 @@ class DaskSource(PartitionedSource):
             return frame.shuffle(on=[layout.group])
         return frame if layout.order is None else frame.repartition(npartitions=1)
 
-    def _brought(self, domain: Domain) -> Iterator[pd.DataFrame]:
-        """The partitions, one after the other, in this process."""
-        for partition in self._rows(self._reading(domain)).to_delayed():
-            frame = awaited(partition)
-            self.pulled += len(frame)
-            yield frame
-
-    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
-        """Partition by partition, in this process."""
-        self.passes += 1
-        for frame in self._brought(domain):
-            rows = pandas_source(frame)
-            yield {name: rows.column(name) for name in domain.names}
-
-    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
-        reading = self._reading(domain)
-        for frame in self._brought(domain):
-            yield from reading.apply(pandas_source(frame))._pieces(domain, threads)
+    def _brought(self, reading: Reading) -> Iterator[MemorySource]:
+        for partition in self._rows(reading).to_delayed():
+            yield pandas_source(awaited(partition))
 
     def _answer(self, packed: Packed, reading: Reading) -> Any:
         partitions = self._rows(reading).to_delayed()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.domain import Variable
-from suffice.errors import DataError
+from suffice.errors import DataError, require
 from suffice.sources.arrays import NumberColumn, array_column
 from suffice.sources.arrow import ArrowColumn, category
 from suffice.sources.columns import Coded, Column, code_dtype
@@ -147,6 +147,9 @@ def polars_column(name: Hashable, series: pl.Series, start: int = 0) -> Column:
         return NumberColumn(name, filled.to_numpy(), _polars_missing(series), start)
     if dtype == pl.Object:
         return ObjectColumn(name, series.to_list(), start)
+    if dtype == pl.String:
+        return PolarsText(name, series, start)
+    require("pyarrow", extra="files", purpose=f"A polars column of the type {dtype}")
     return ArrowColumn(name, series.to_arrow(), start)
 
 
@@ -165,11 +168,8 @@ def _polars_missing(series: pl.Series) -> NDArray[np.bool_] | None:
     return series.is_null().to_numpy() if series.null_count() else None
 
 
-class PolarsCategory(Column):
-    """An Enum, whose categories are the states; or a Categorical, whose states are those seen.
-
-    The codes of a Categorical depend on what else the process has read, so its order is no order of states.
-    """
+class PolarsText(Column):
+    """Text, by the hash table of polars."""
 
     def __init__(self, name: Hashable, series: Any, start: int = 0) -> None:
         """Keep the series."""
@@ -179,6 +179,36 @@ class PolarsCategory(Column):
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.series)
+
+    def infer(self) -> Variable:
+        """Discrete."""
+        return self.discrete()
+
+    def code(self) -> Coded:
+        """The states are those seen."""
+        import polars as pl
+
+        labels = self.series.drop_nulls().unique()
+        codes = self.series.cast(pl.Enum(labels)).to_physical().fill_null(len(labels))
+        return Coded(codes.to_numpy().astype(code_dtype(len(labels)), copy=False), labels.to_list())
+
+    def floats(self, rows: slice) -> Floats:
+        """Only missing values may stand in a column of text that is read as numbers."""
+        return ObjectColumn(self.name, self.series[rows].to_list(), self.start + rows.start).floats(slice(0, None))
+
+    def arrow(self) -> Any:
+        """As text, categories too."""
+        import polars as pl
+
+        require("pyarrow", extra="files", purpose="Rows of a table as Arrow arrays")
+        return self.series.cast(pl.String).to_arrow()
+
+
+class PolarsCategory(PolarsText):
+    """An Enum, whose categories are the states; or a Categorical, whose states are those seen.
+
+    The codes of a Categorical depend on what else the process has read, so its order is no order of states.
+    """
 
     @property
     def ordered(self) -> bool:
@@ -204,7 +234,3 @@ class PolarsCategory(Column):
         # Whole numbers are coded over their range, so that some codes between have no row.
         used = numbers.occurs
         return Coded(numbers.indices, [names[code] if used[k] else None for k, code in enumerate(numbers.labels)])
-
-    def floats(self, rows: slice) -> Floats:
-        """Categories are text."""
-        return ObjectColumn(self.name, self.series[rows].to_list(), self.start + rows.start).floats(slice(0, None))

@@ -1,12 +1,14 @@
 """What a column is that nobody has declared: the one rule, for data of any kind and from anywhere.
 
 Text, categories, truth values and dates are states. Floats are numbers, unless they are few whole numbers; integers are
-states while they are few, and beyond that somebody has to say what they are. A missing value never decides.
+states while they are few, and beyond that somebody has to say what they are. A missing value never decides: where it
+may have made floats of integers that would be states, the user is told that they are read as numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,15 +25,16 @@ MOST_INTEGERS = 50
 _WHOLE = 2.0**53
 
 
-class FewWholeNumbers:
-    """Whether the floats of a column are few whole numbers, whatever is missing; told block by block.
+class WholeFloats:
+    """Whether the floats of a column are whole numbers, and how many different ones, whatever is missing.
 
-    `possible` is false from the first value on that is not whole, or is one too many.
+    Told block by block. `possible` is false from the first value on that is not whole, or is one too many for states.
     """
 
     def __init__(self) -> None:
         """Nothing read yet."""
         self.possible = True
+        self.missing = False
         self._distinct: Floats = np.empty(0)
 
     def read(self, values: Floats) -> None:
@@ -39,7 +42,8 @@ class FewWholeNumbers:
         # Most columns show by their first values that they are no whole numbers; infinity is none either.
         if self.possible and any(value % 1.0 != 0.0 for value in values[:8].tolist() if value == value):
             self._keep(None)
-        held = values[~np.isnan(values)] if self.possible else values[:0]
+        held = values[~np.isnan(values)] if self.possible else values
+        self.missing |= len(held) < len(values)
         if self.possible and len(held):
             with np.errstate(invalid="ignore"):
                 whole = bool(((held == np.floor(held)) & (np.abs(held) < _WHOLE)).all())
@@ -48,28 +52,43 @@ class FewWholeNumbers:
     def _keep(self, distinct: Floats | None) -> None:
         if distinct is not None:
             self._distinct = np.union1d(self._distinct, distinct)
-        self.possible = distinct is not None and len(self._distinct) <= MOST_WHOLE_FLOATS
+        self.possible = distinct is not None and len(self._distinct) <= MOST_INTEGERS
 
-    def __add__(self, other: FewWholeNumbers) -> FewWholeNumbers:
+    def __add__(self, other: WholeFloats) -> WholeFloats:
         """Both sets of rows."""
-        both = FewWholeNumbers()
+        both = WholeFloats()
+        both.missing = self.missing or other.missing
         both._keep(np.union1d(self._distinct, other._distinct) if self.possible and other.possible else None)
         return both
 
     @property
-    def found(self) -> bool:
-        """Whether there was a value, and all of them were few whole numbers."""
-        return self.possible and len(self._distinct) > 0
+    def few(self) -> bool:
+        """Whether there was a value, and all of them were few whole numbers: states."""
+        return self.possible and 0 < len(self._distinct) <= MOST_WHOLE_FLOATS
+
+    @property
+    def widened(self) -> bool:
+        """Whether a missing value may have made these numbers of integers that would be states."""
+        return self.possible and self.missing and len(self._distinct) > MOST_WHOLE_FLOATS
 
 
-def few_whole_numbers(column: Column) -> FewWholeNumbers:
-    """Whether a column of floats holds few whole numbers alone; most other columns are told by a few rows."""
-    few = FewWholeNumbers()
+class DecidedKinds(NamedTuple):
+    """The domain, and of the columns of floats those that are `few` whole numbers and those that may be `widened`."""
+
+    domain: Domain
+    few: tuple[Hashable, ...]
+    widened: tuple[Hashable, ...]
+
+
+def whole_floats(column: Column) -> WholeFloats:
+    """Whether a column of floats holds whole numbers alone; most other columns are told by a few rows."""
+    whole = WholeFloats()
     for block in blocks(len(column)):
-        few.read(column.floats(block))
-        if not few.possible:
-            break
-    return few
+        whole.read(column.floats(block))
+        if not whole.possible:
+            return whole
+    whole.missing = whole.missing or column.shares_missing
+    return whole
 
 
 def check_few_integers(variable: Variable, undeclared: Mapping[Hashable, str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Ints
-from suffice.errors import DataError
+from suffice.errors import DataError, require
 from suffice.sources.reduction import map_in_order, naming
 from suffice.sources.scratch import Scratch, append, read_all
 
@@ -80,8 +80,7 @@ def mapped_columns(
 
 def columns_of(answer: Columns, rows: int) -> pa.RecordBatch:
     """As Arrow arrays, once each is known to have one value a row."""
-    import pyarrow as pa
-
+    pa = require("pyarrow", extra="files", purpose="An answer for the rows of a table")
     arrays = {str(name): pa.array(values, from_pandas=True) for name, values in answer.items()}
     for name, array in arrays.items():
         if len(array) != rows:

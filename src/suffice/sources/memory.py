@@ -20,7 +20,7 @@ from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
 from suffice.sources.columns import BLOCK_ROWS, Coded, Codes, Column, blocks
 from suffice.sources.held import Settled
-from suffice.sources.kinds import check_declared, few_whole_numbers
+from suffice.sources.kinds import WholeFloats, check_declared, whole_floats
 from suffice.sources.reduction import map_in_order
 from suffice.sources.scratch import Scratch
 from suffice.sources.shards import Steps, cut_sequences, shard_rows
@@ -73,8 +73,8 @@ class MemorySource(Source):
             self._coded[name] = self.column(name).code()
         return self._coded[name]
 
-    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
-        return frozenset(name for name in names if few_whole_numbers(self.column(name)).found)
+    def _whole_floats(self, names: Sequence[Hashable]) -> Mapping[Hashable, WholeFloats]:
+        return {name: whole_floats(self.column(name)) for name in names}
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         discrete, real = by_kind(domain)
@@ -94,7 +94,8 @@ class MemorySource(Source):
             yield lambda: Batch.empty(resolved)
         for rows in blocks(self._rows, base.BATCH_ROWS):
             weights = None if self._weights is None else self._weights[rows]
-            yield partial(assemble, columns, resolved, translations, rows=rows, start=rows.start, weights=weights)
+            spans = {"rows": rows, "start": rows.start, "weights": weights}
+            yield partial(assemble, columns, resolved, translations, **spans, passing=True)
 
     def _default_limit(self) -> int | None:
         """Rows that are in memory may stay there."""
@@ -186,12 +187,23 @@ class _Matrix:
     def __init__(self, values: NDArray[Any]) -> None:
         self._values = values
 
+    def values(self, number: int) -> NDArray[Any]:
+        """The values of the column at a place."""
+        return self._values[:, number]
+
     def column(self, name: Hashable, number: int) -> Column:
         """The column at a place."""
         by_rows = self._values.shape[1] > 1 and not self._values.flags.f_contiguous and len(self._values) > BLOCK_ROWS
         if by_rows and self._values.dtype.kind in "biu":
             return NumberColumn(name, self._turned[number])
-        return array_column(name, self._values[:, number])
+        if self._values.dtype.kind == "f":
+            return _MatrixColumn(name, self, number)
+        return array_column(name, self.values(number))
+
+    @cached_property
+    def lacks(self) -> bool:
+        """Whether a value of a matrix of floats is missing."""
+        return bool(np.isnan(self._values).any())
 
     @cached_property
     def _turned(self) -> NDArray[Any]:
@@ -204,3 +216,16 @@ class _Matrix:
         for block in blocks(len(values)):
             turned[:, block] = values[block].T
         return turned
+
+
+class _MatrixColumn(NumberColumn):
+    """A column of a matrix of floats."""
+
+    def __init__(self, name: Hashable, matrix: _Matrix, number: int) -> None:
+        super().__init__(name, matrix.values(number))
+        self._matrix = matrix
+
+    @property
+    def shares_missing(self) -> bool:
+        """As any column of the matrix lacks a value."""
+        return self._matrix.lacks

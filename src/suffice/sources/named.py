@@ -68,7 +68,7 @@ _BY_MODULE = {
     "models.markov.hidden.problem": ("_spread",),
     "sources.base": ("Layout",),
     "sources.held": ("Settled", "survey"),
-    "sources.kinds": ("FewWholeNumbers",),
+    "sources.kinds": ("WholeFloats",),
     "sources.ngrams": ("WindowCounts", "WindowLayout"),
     "sources.partitioned": ("surveyed_floats",),
     "sources.partitions": ("Reading",),

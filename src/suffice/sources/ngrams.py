@@ -26,6 +26,7 @@ from suffice.kernels.words import WordNumbers
 from suffice.records import copy_with
 from suffice.sources.base import Batch, Progress, Source
 from suffice.sources.sequences import Sequences, code_states
+from suffice.sources.sorted_runs import RunsOnDisk
 from suffice.statistics import Counts, Summary
 from suffice.storage.unpacking import unpacked, unpacked_text
 
@@ -214,12 +215,18 @@ def count_table(
 
 
 def count_stream(
-    stream: Iterator[Any], layout: WindowLayout, split: Callable[[Any], Iterable[Hashable]] | None = None
+    stream: Iterator[Any],
+    layout: WindowLayout,
+    split: Callable[[Any], Iterable[Hashable]] | None = None,
+    memory_limit: int | None = None,
 ) -> Summary:
-    """The summary of an iterator of sequences, read once; `split` makes the states of each item."""
+    """The summary of an iterator of sequences, read once; `split` makes the states of each item.
+
+    memory_limit: bytes that steps may take while they are counted; others wait in a scratch folder.
+    """
     numbers: dict[Hashable, int] = {}
     labels: list[Hashable] = []
-    counter = _Counter(layout)
+    counter = _Counter(layout, memory_limit)
     read = 0
     while chunk := list(islice(stream, CHUNK_SEQUENCES)):
         parts = [_listed(item, split, read + number) for number, item in enumerate(chunk)]
@@ -255,14 +262,15 @@ def _number(state: Hashable, numbers: dict[Hashable, int], labels: list[Hashable
     return code
 
 
-def count_text(path: str | os.PathLike[str], layout: WindowLayout) -> Summary:
+def count_text(path: str | os.PathLike[str], layout: WindowLayout, memory_limit: int | None = None) -> Summary:
     """The summary of a text file, one sequence a line, its words separated by blanks; read once, in pieces.
 
-    Lines without words are left out. A name that ends in ``.gz`` is unpacked on the way.
+    Lines without words are left out. A name that ends in ``.gz`` is unpacked on the way. `memory_limit` is as for
+    `count_stream`.
     """
     numbers = WordNumbers(_WORDS, None if layout.end is None else _END)
-    counter = _Counter(layout)
-    for piece in _pieces(path):
+    counter = _Counter(layout, memory_limit)
+    for piece in _pieces(path, CHUNK_BYTES if memory_limit is None else min(CHUNK_BYTES, max(memory_limit // 16, 1))):
         counter.hold(CodedPart(*numbers.read(piece)))
     if len(numbers) == 0:
         raise DataError(f"{os.fspath(path)!r} holds no words.")
@@ -280,11 +288,11 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
                 yield text
 
 
-def _pieces(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Pieces of whole lines."""
+def _pieces(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
+    """Pieces of whole lines, of about that many bytes."""
     rest = b""
     with unpacked(path) as stream:
-        while piece := stream.read(CHUNK_BYTES):
+        while piece := stream.read(size):
             cut = piece.rfind(b"\n") + 1
             if cut == 0:
                 rest += piece
@@ -298,8 +306,9 @@ def _pieces(path: str | os.PathLike[str]) -> Iterator[bytes]:
 class _Counter:
     """Adds up the windows of sequences whose states are numbered; numbers 0 and 1 are the marks."""
 
-    def __init__(self, layout: WindowLayout) -> None:
+    def __init__(self, layout: WindowLayout, memory_limit: int | None = None) -> None:
         self._layout = layout
+        self._runs = None if memory_limit is None else RunsOnDisk(layout.order, memory_limit)
         self._held: list[CodedPart] = []
         self._size = 0
         self._counted: list[tuple[Codes, Floats]] = []
@@ -318,6 +327,11 @@ class _Counter:
         self._weight += float(len(part.codes)) if part.weights is None else float(part.weights.sum())
         self._held.append(part)
         self._size += len(part.codes)
+        if self._runs is not None:
+            if self._size >= self._runs.steps:
+                self._runs.keep(self._held)
+                self._held, self._size = [], 0
+            return
         # Not before as much is held as has been counted, so that no window is merged more than a few times.
         if self._size >= max(HELD, sum(len(values) for _, values in self._counted)):
             highest = max(int(held.codes.max(initial=_WORDS)) for held in self._held)
@@ -336,9 +350,14 @@ class _Counter:
         """The windows by the states of the numbers from 2 on."""
         labels = list(states)
         domain, tables = self._coded(labels)
-        self._counted = [count_windows(_renumbered(cells, tables), values) for cells, values in self._counted]
-        self._flush(tables)
-        cells, values = self._counted[0]
+        if self._runs:
+            if self._held:
+                self._runs.keep(self._held)
+            cells, values = self._runs.count(*tables)
+        else:
+            self._counted = [count_windows(_renumbered(cells, tables), values) for cells, values in self._counted]
+            self._flush(tables)
+            cells, values = self._counted[0]
         table = CountTable.sparse(domain.shape(self._layout.names), cells, values)
         return Summary(domain, {self._layout.question: table}, self._rows, self._weight)
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.domain import Variable, as_python, is_missing, state_key
-from suffice.errors import DataError
-from suffice.sources.columns import MANY_ROWS, Coded, Column, code_arrow_dictionary, code_dtype, number_label
+from suffice.errors import DataError, require
+from suffice.sources.columns import Coded, Column, arrow_pays, code_arrow_dictionary, code_dtype, number_label
 
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _TRUTHS = (bool, np.bool_)
@@ -65,7 +65,7 @@ class ObjectColumn(Column):
 
     def code(self) -> Coded:
         """By the identity of objects where they repeat, else by value; types are told apart."""
-        if len(self) >= MANY_ROWS:
+        if arrow_pays(len(self)):
             if self._is_text_array:
                 return _code_text_array(np.ascontiguousarray(self._given))
             objects = self._objects()
@@ -121,8 +121,7 @@ class ObjectColumn(Column):
 
     def arrow(self) -> Any:
         """By the types of the values; those that are of no common type are an error."""
-        import pyarrow as pa
-
+        pa = require("pyarrow", extra="files", purpose="Rows of a table as Arrow arrays")
         try:
             return pa.array(self.values, from_pandas=True)
         except pa.ArrowException as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.checks import listed_names
-from suffice.errors import DataError, OptionError
+from suffice.errors import DataError, OptionError, require
 from suffice.registry import Registry
 from suffice.sources import base
 from suffice.sources.arrays import NumberColumn, array_column
@@ -96,6 +96,7 @@ def _open(data: object, names: tuple[Hashable, ...] | None) -> Source:
 
 
 def _open_files(paths: Sequence[str | Path]) -> Source:
+    require("pyarrow", extra="files", purpose="Reading files of rows")
     from suffice.sources.dataset import is_partitioned, partitioned_folder
 
     if len(paths) == 1 and is_partitioned(Path(paths[0])):
@@ -157,10 +158,10 @@ def _open_other(data: Any, names: tuple[Hashable, ...] | None) -> Source:
 
             return narwhals_source(frame)
         if isinstance(frame, nw.DataFrame):
+            require("pyarrow", extra="files", purpose=f"Reading a {type(data).__name__}")
             return _open_arrow_table(frame.to_arrow())
     if hasattr(data, "__arrow_c_stream__"):
-        import pyarrow as pa
-
+        pa = require("pyarrow", extra="files", purpose=f"Reading a {type(data).__name__}")
         return _open_arrow_table(pa.table(data))
     if isinstance(data, Summary):
         raise DataError("Rows are needed here, and a Summary holds sums over rows alone: give the rows.")
@@ -169,8 +170,7 @@ def _open_other(data: Any, names: tuple[Hashable, ...] | None) -> Source:
 
 def _open_frames(frames: Iterator[Any]) -> Source:
     """Frames of the same columns, such as a generator gives, each of which is one part of the rows."""
-    import pyarrow as pa
-
+    pa = require("pyarrow", extra="files", purpose="Reading frames one after the other")
     from suffice.sources.stream import ReaderSource
 
     first = next(frames, None)
@@ -178,7 +178,7 @@ def _open_frames(frames: Iterator[Any]) -> Source:
         raise DataError("There is no frame to read; an iterator of frames must give at least one.")
     schema = _arrow_frame(first).schema
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches() -> Iterator[Any]:
         for number, frame in enumerate(chain([first], frames)):
             table = _arrow_frame(frame)
             lacking = [name for name in schema.names if name not in table.column_names]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from suffice.domain import Domain, Variable
 from suffice.sources import base
 from suffice.sources.arrow import category, is_number, kind_of
-from suffice.sources.files import opened, reading
+from suffice.sources.files import is_remote, opened, reading
+from suffice.sources.kinds import WholeFloats
 from suffice.sources.stream import Chunk, StreamSource, arrow_chunks, chunk_rows
+
+#: Bytes of each column of a file on this machine that are read at a time.
+BUFFER_BYTES = 1 << 16
 
 
 class ParquetSource(StreamSource):
@@ -62,10 +66,10 @@ class ParquetSource(StreamSource):
         real = "real" in kinds.values() and all(k == "real" or types.is_integer(by_file[p]) for p, k in kinds.items())
         return Variable(name, "real" if real else "discrete")
 
-    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _whole_floats(self, names: Sequence[Hashable]) -> Mapping[Hashable, WholeFloats]:
         """Of those whose smallest and largest values, by the footers of the files, are whole."""
         left = [name for name in names if all(map(_is_whole, self._bounds(name)))]
-        return super()._few_whole_columns(left) if left else frozenset()
+        return super()._whole_floats(left) if left else {}
 
     def _bounds(self, name: Hashable) -> Iterator[Any]:
         """The smallest and the largest value of a column in each row group of which the footers tell them."""
@@ -126,8 +130,10 @@ def _open(path: str, texts: Sequence[Hashable] = ()) -> Any:
     import pyarrow.parquet as pq
 
     with reading(path):
-        # Buffering ahead, the default of pyarrow, keeps the bytes of the whole file.
-        return pq.ParquetFile(opened(path), read_dictionary=list(texts), pre_buffer=False)
+        # Buffering ahead, the default of pyarrow, keeps the bytes of a whole file, and no buffer those of a row group.
+        # Elsewhere each refill of a buffer would be a request.
+        buffer = 0 if is_remote(path) else BUFFER_BYTES
+        return pq.ParquetFile(opened(path), read_dictionary=list(texts), pre_buffer=False, buffer_size=buffer)
 
 
 def _batches(path: str, names: Sequence[Hashable], rows: int) -> Iterator[Any]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError
-from suffice.sources.base import Answer, Batch, Layout, Pace, Source
+from suffice.sources.base import Answer, Batch, Layout, Pace, Piece, Source
 from suffice.sources.columns import Column
 from suffice.sources.held import Held, Prepared, Settled, Work
-from suffice.sources.kinds import FewWholeNumbers
+from suffice.sources.kinds import WholeFloats
 from suffice.sources.mapped import Columns
+from suffice.sources.memory import MemorySource
 from suffice.sources.partitions import Failed, Packed, Reading, add_those_with_rows
 
 
@@ -50,6 +51,27 @@ class PartitionedSource(Source):
         return Reading(domain, self._weight_name, self.undeclared, layout or Layout(), layout is not None)
 
     @abstractmethod
+    def _brought(self, reading: Reading) -> Iterator[MemorySource]:
+        """The rows in this process: all of them, or as many at a time as there are in a partition."""
+
+    def _rows_here(self, reading: Reading) -> Iterator[MemorySource]:
+        """The rows in this process, counted."""
+        for rows in self._brought(reading):
+            self.pulled += rows.rows
+            yield rows
+
+    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
+        """Some rows after the others, in this process."""
+        self.passes += 1
+        for rows in self._rows_here(self._reading(domain)):
+            yield {name: rows.column(name) for name in domain.names}
+
+    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
+        reading = self._reading(domain)
+        for rows in self._rows_here(reading):
+            yield from reading.apply(rows)._pieces(domain, threads)
+
+    @abstractmethod
     def _answer(self, packed: Packed, reading: Reading) -> Any:
         """The sum of what a packed task and its reading answer on all partitions: None without rows, or `Failed`."""
 
@@ -61,9 +83,9 @@ class PartitionedSource(Source):
     def _frame_of(self, task: Callable[[Batch], Columns], reading: Reading, path: str | None) -> Any:
         """The frame of the columns that a task makes; written to a folder where it has a path."""
 
-    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _whole_floats(self, names: Sequence[Hashable]) -> Mapping[Hashable, WholeFloats]:
         """By one pass over these columns, where their rows are."""
-        return few_whole_columns(self, names)
+        return whole_floats_of(self, names)
 
     def _reduced(self, task: Callable[[Batch], Answer], domain: Domain, pace: Pace) -> Answer:
         """Over all partitions; threads are left to the library of the frame, and progress is told once, at the end."""
@@ -96,15 +118,15 @@ class PartitionedSource(Source):
         return self._frame_of(task, self._reading(domain, layout), path)
 
 
-def few_whole_columns(source: Source, names: Sequence[Hashable]) -> frozenset[Hashable]:
-    """Those of some columns of floats that hold few whole numbers, by one question to wherever the rows are."""
-    few = source.reduce(surveyed_floats, Domain(Variable(name, "real") for name in names))
-    return frozenset(name for name, column in zip(names, few, strict=True) if column.found)
+def whole_floats_of(source: Source, names: Sequence[Hashable]) -> Mapping[Hashable, WholeFloats]:
+    """Whether columns of floats hold whole numbers, by one question to wherever the rows are."""
+    surveyed = source.reduce(surveyed_floats, Domain(Variable(name, "real") for name in names))
+    return dict(zip(names, surveyed, strict=True))
 
 
 def surveyed_floats(batch: Batch) -> Any:
-    """Whether each real column of a batch holds few whole numbers alone (columns,)."""
-    answers = [FewWholeNumbers() for _ in batch.real]
+    """Whether each real column of a batch holds whole numbers alone (columns,)."""
+    answers = [WholeFloats() for _ in batch.real]
     for answer, values in zip(answers, batch.reals, strict=True):
         answer.read(values)
     return np.array(answers, dtype=object)

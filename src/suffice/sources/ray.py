@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from suffice.domain import Domain, Variable
+from suffice.domain import Variable
 from suffice.errors import require
 from suffice.sources.arrow import is_number, variable_of
-from suffice.sources.base import Batch, Piece
-from suffice.sources.columns import Column
+from suffice.sources.base import Batch
 from suffice.sources.frames import pandas_column
 from suffice.sources.held import Prepared, Work
 from suffice.sources.mapped import Columns
+from suffice.sources.memory import MemorySource
 from suffice.sources.partitioned import HeldElsewhere, PartitionedSource
 from suffice.sources.partitions import (
     Failed,
@@ -30,7 +30,6 @@ from suffice.sources.partitions import (
     table_source,
     table_with,
 )
-from suffice.sources.stream import ArrowStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,25 +74,11 @@ class RaySource(PartitionedSource):
         # Rows can be counted without a variable, but not without a column.
         return together(self._frame.select_columns(reading.columns or list(self.columns[:1])), reading)
 
-    def _collected(self, domain: Domain) -> ArrowStream:
-        """All rows, in this process."""
-        import pyarrow as pa
-
-        reading = self._reading(domain)
-        blocks = [block for block in ray().get(self._rows(reading).to_arrow_refs()) if block.num_rows]
-        table = pa.concat_tables(blocks, promote_options="permissive") if blocks else pa.table({n: [] for n in domain})
-        self.pulled += table.num_rows
-        source = ArrowStream(table.schema, lambda names: table.select(list(names)).to_batches())
-        reading.apply(source)
-        return source
-
-    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
-        """Batches of the rows, which are collected."""
-        self.passes += 1
-        return self._collected(domain).columns_in_parts(domain)
-
-    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
-        yield from self._collected(domain)._pieces(domain, threads)
+    def _brought(self, reading: Reading) -> Iterator[MemorySource]:
+        for reference in self._rows(reading).to_arrow_refs():
+            block = ray().get(reference)
+            if block.num_rows:
+                yield table_source(block)
 
     def _answer(self, packed: Packed, reading: Reading) -> Any:
         packed_once = ray().put(packed)

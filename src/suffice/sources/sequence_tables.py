@@ -21,7 +21,7 @@ from suffice.sources.arrays import array_column
 from suffice.sources.base import Source, missing_columns
 from suffice.sources.columns import Coded, Column
 from suffice.sources.files import are_paths, format_of
-from suffice.sources.grouping import check_group, concatenated, sequence_rows, values_of
+from suffice.sources.grouping import check_group, concatenated, order_values, sequence_rows, values_of
 from suffice.sources.memory import MemorySource
 from suffice.sources.opening import open_source
 
@@ -105,6 +105,18 @@ def step_order(data: object, group: Hashable | None, order: Hashable | None, ste
     held = _held(open_source(data), [name for name in (group, order) if name is not None])
     rows, _ = _sequences(held, group, order, steps)
     return np.arange(steps) if rows is None else rows
+
+
+def laid_out(
+    source: Source, group: Hashable | None, order: Hashable | None, steps: int
+) -> tuple[Ints | None, Ints, NDArray[Any] | None]:
+    """The order of rows that makes sequences of them (None where they are), where each begins, and what orders them."""
+    wanted = [name for name in (group, order) if name is not None]
+    held = _held(source, wanted) if wanted else {}
+    rows, offsets = _sequences(held, group, order, steps)
+    values = None if order is None else order_values(held[order])
+    ordered = values if values is None or rows is None else values[rows]
+    return rows, np.array([0, steps], np.int64) if offsets is None else offsets, ordered
 
 
 def _sequences(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, Ints
+from suffice.checks import column_name
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.sources.arrays import array_column
@@ -223,6 +224,11 @@ class SequenceForm:
     group: Hashable | None = None
     order: Hashable | None = None
     columns: Sequence[Hashable] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse values of columns in the place of their names."""
+        column_name(self.group, "group")
+        column_name(self.order, "order")
 
     def reading(self, columns: Sequence[Hashable] | None) -> SequenceForm:
         """The form with these columns."""

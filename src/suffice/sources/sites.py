@@ -18,8 +18,9 @@ from suffice.errors import DataError, OptionError, SufficeError, listing
 from suffice.sources.base import Answer, Batch, Layout, Pace, Piece, Source
 from suffice.sources.columns import Column
 from suffice.sources.held import Held, Prepared, Settled, Work, survey
+from suffice.sources.kinds import WholeFloats
 from suffice.sources.opening import open_source
-from suffice.sources.partitioned import few_whole_columns
+from suffice.sources.partitioned import whole_floats_of
 from suffice.sources.partitions import Reading, add_those_with_rows
 from suffice.sources.questions import check_named
 from suffice.sources.reduction import map_in_order
@@ -334,9 +335,9 @@ class SitesSource(Source):
     def _infer(self, name: Hashable) -> Variable:
         return self._known.variables[name]
 
-    def _few_whole_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _whole_floats(self, names: Sequence[Hashable]) -> Mapping[Hashable, WholeFloats]:
         """By one question to all sites."""
-        return few_whole_columns(self, names)
+        return whole_floats_of(self, names)
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         raise OptionError(

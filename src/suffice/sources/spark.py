@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from itertools import chain, count, groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from suffice.domain import Domain, Variable
+from suffice.domain import Variable
 from suffice.errors import DataError, require
 from suffice.sources.arrow import variable_of
-from suffice.sources.base import Batch, Piece, Source
-from suffice.sources.columns import Column
+from suffice.sources.base import Batch, Source
 from suffice.sources.held import Prepared, Work
 from suffice.sources.mapped import Columns
+from suffice.sources.memory import MemorySource
 from suffice.sources.partitioned import HeldElsewhere, PartitionedSource
 from suffice.sources.partitions import (
     Failed,
@@ -33,14 +36,16 @@ from suffice.sources.partitions import (
     table_source,
     table_with,
 )
+from suffice.sources.shard_files import mapped_objects, write_objects
 from suffice.sources.stream import BATCH_ROWS, ArrowStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: The columns of answers, and of prepared partitions.
+#: The columns of answers, of prepared partitions, and of those in files.
 ANSWERS = "number int, answer binary"
 SHARDS = "partition int, piece int, rows long, prepared binary, failed binary"
+FILES = "partition int, rows long, failed binary"
 #: Answers up to which the driver adds them; more are added by executors first.
 FEW_ANSWERS = 64
 #: Answers that one executor adds: a power of two, so that the tree is that of `add_answers`.
@@ -80,22 +85,8 @@ class SparkSource(PartitionedSource):
         names = reading.columns or list(self.columns[:1])
         return together(self._frame.select(*map(quoted, names)), reading)
 
-    def _collected(self, domain: Domain) -> ArrowStream:
-        """All rows, in this process."""
-        reading = self._reading(domain)
-        table = self._rows(reading).toArrow()
-        self.pulled += table.num_rows
-        source = ArrowStream(table.schema, lambda names: table.select(list(names)).to_batches())
-        reading.apply(source)
-        return source
-
-    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
-        """Batches of the rows, which are collected."""
-        self.passes += 1
-        return self._collected(domain).columns_in_parts(domain)
-
-    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
-        yield from self._collected(domain)._pieces(domain, threads)
+    def _brought(self, reading: Reading) -> Iterator[MemorySource]:
+        yield table_source(self._rows(reading).toArrow())
 
     def _answer(self, packed: Packed, reading: Reading) -> Any:
         answers = self._rows(reading).mapInArrow(lambda batches: answer_partition(batches, packed), ANSWERS)
@@ -141,11 +132,8 @@ class SparkHeld(HeldElsewhere[Prepared]):
     def __init__(self, work: Work[Prepared], packed: Packed, frame: Any, reading: Reading) -> None:
         """Prepare them."""
         super().__init__(work, packed.by, reading)
-        spark = require("pyspark", extra="spark", purpose="Reading a Spark DataFrame")
-        prepared = frame.mapInArrow(lambda batches: prepare_partition(batches, packed), SHARDS)
         connect = type(frame).__module__.startswith("pyspark.sql.connect")
-        kept = ShardFrame if connect else ShardRows
-        self._shards: ShardFrame | ShardRows = kept(prepared, spark.StorageLevel.MEMORY_AND_DISK)
+        self._shards: ShardFrame | ShardFiles = (ShardFrame if connect else ShardFiles)(frame, packed)
         counts = self._shards.counts()
         rows: dict[int, Any] = dict.fromkeys(sorted({partition for partition, _, _ in counts}), 0)
         for partition, size, _ in counts:
@@ -164,32 +152,43 @@ class SparkHeld(HeldElsewhere[Prepared]):
         self._shards.close()
 
 
-class ShardRows:
-    """Prepared partitions as rows of Python.
+class ShardFiles:
+    """Prepared partitions in files of the executors, beside what Spark itself spills, and gone with it.
 
-    A round of them is one stage that reads bytes as they lie there. A round of a persisted frame would be planned anew,
-    and its bytes copied to Arrow: it took three times as long, whatever was asked.
+    Spark keeps which partitions there are, and where; a lost executor's are prepared again from their lineage. Rounds
+    map the files into memory. As rows of an RDD the arrays would pass from the virtual machine through a socket to
+    Python in every round, which took twice the time of a step of a regression on them.
     """
 
-    def __init__(self, prepared: Any, level: Any) -> None:
-        """Keep them at a level of storage."""
-        self._session = prepared.sparkSession
-        self._rows = prepared.rdd.map(tuple).persist(level)
+    def __init__(self, frame: Any, packed: Packed) -> None:
+        """Prepare the partitions of a frame."""
+        self._session, self._token = frame.sparkSession, uuid4().hex
+        token = self._token
+        self._prepared = frame.mapInArrow(lambda batches: file_partition(batches, packed, token), FILES).rdd
+        self._kept = self._prepared.map(tuple).persist()
 
     def counts(self) -> list[tuple[int, int, Any]]:
-        """Partition, rows, and error of each piece."""
-        return self._collected(self._rows.map(lambda row: (row[0], row[2], row[4])))
+        """Partition, rows, and error of each."""
+        return self._collected(self._kept)
 
     def answers(self, question: Packed, asked: Mapping[int, Sequence[int]], many: int) -> list[Packed]:
         """The answers in their order; neighbours are added by executors where there are many."""
-        answers = self._rows.map(lambda row: (row[0], row[3])).mapPartitions(
-            lambda pieces: shard_answers(pieces, question, asked)
-        )
+        answers = self._round(self._kept, question, asked, many)
+        if any(answer is None for _, answer in answers):
+            # An idle executor took a task from that which has the file; in a round from the lineage it gets its own.
+            answers = self._round(self._prepared, question, asked, many)
+        return [Packed(bytes(answer), question.by) for _, answer in sorted(answers)]
+
+    def _round(
+        self, partitions: Any, question: Packed, asked: Mapping[int, Sequence[int]], many: int
+    ) -> list[tuple[int, Any]]:
+        token = self._token
+        answers = partitions.mapPartitions(lambda rows: file_answers((row[0] for row in rows), question, asked, token))
         while many > FEW_ANSWERS:
             many = -(-many // BRANCHES)
             blocks = answers.map(lambda pair: (pair[0] // BRANCHES, pair)).groupByKey(many)
             answers = blocks.map(lambda block: (block[0], block_sum(block[1], question.by)))
-        return [Packed(bytes(answer), question.by) for _, answer in sorted(self._collected(answers))]
+        return self._collected(answers)
 
     def _collected(self, rows: Any) -> list[Any]:
         """The rows here; an error or Ctrl-C ends what Spark was asked."""
@@ -205,16 +204,21 @@ class ShardRows:
         return collected
 
     def close(self) -> None:
-        """Let Spark forget them."""
-        self._rows.unpersist()
+        """Remove the files, but for those of executors that Spark does not ask now; these go with the executor."""
+        token = self._token
+        with suppress(Exception):  # Spark may have ended.
+            self._collected(self._kept.mapPartitions(lambda rows: remove_files((row[0] for row in rows), token)))
+        self._kept.unpersist()
 
 
 class ShardFrame:
     """Prepared partitions as a frame, which is what a session of Spark Connect has."""
 
-    def __init__(self, prepared: Any, level: Any) -> None:
-        """Keep them at a level of storage."""
-        self._frame = prepared.persist(level)
+    def __init__(self, frame: Any, packed: Packed) -> None:
+        """Prepare the partitions of a frame."""
+        spark = require("pyspark", extra="spark", purpose="Reading a Spark DataFrame")
+        prepared = frame.mapInArrow(lambda batches: prepare_partition(batches, packed), SHARDS)
+        self._frame = prepared.persist(spark.StorageLevel.MEMORY_AND_DISK)
 
     def counts(self) -> list[tuple[int, int, Any]]:
         """Partition, rows, and error of each piece."""
@@ -355,10 +359,59 @@ def shard_answers(
             yield from ((number, answer) for number in asked[partition])
 
 
-def block_sum(answers: Iterable[tuple[int, Any]], by: str) -> bytes:
-    """The sum of the answers of a block, in the order of their numbers."""
-    ordered = sorted(answers, key=lambda answer: answer[0])
-    return Packed.of(add_those_with_rows(pickle.loads(answer) for _, answer in ordered), by).data
+def shard_path(token: str, partition: int) -> Path:
+    """The file of a partition on this machine, in a folder that Spark removes at its end."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")
+    return Path(folders[partition % len(folders)]) / f"suffice-{token}" / f"{partition}.shard"
+
+
+def file_partition(batches: Iterable[pa.RecordBatch], packed: Packed, token: str) -> Iterator[pa.RecordBatch]:
+    """One partition, prepared in a file, unless it is there: its rows, or its error."""
+    number = partition_number()
+    path = shard_path(token, number)
+
+    def call() -> int:
+        if path.exists():
+            for _ in batches:  # Spark ends a worker that leaves rows unread.
+                pass
+        else:
+            work, reading = packed.opened()
+            source = arrow_source(batches, whole=bool(reading.layout.keys))
+            write_objects(path, () if source is None else prepare(source, work, reading), packed.by)
+        return sum(rows for _, rows in mapped_objects(path))
+
+    rows = guarded(call, number)
+    failed = isinstance(rows, Failed)
+    yield _batch(FILES, [(number, 0, Packed.of(rows, packed.by).data) if failed else (number, rows, None)])
+
+
+def file_answers(
+    partitions: Iterable[int], question: Packed, asked: Mapping[int, Sequence[int]], token: str
+) -> Iterator[tuple[int, bytes | None]]:
+    """What partitions answer whose files are here, None for the others; `asked` has the numbers of the answers."""
+    for partition in partitions:
+        if partition in asked:
+            try:
+                pieces = (prepared for prepared, _ in mapped_objects(shard_path(token, partition)))
+                answer = Packed.of(answer_pieces(pieces, question, partition), question.by).data
+            except FileNotFoundError:
+                answer = None
+            yield from ((number, answer) for number in asked[partition])
+
+
+def remove_files(partitions: Iterable[int], token: str) -> Iterator[int]:
+    """Remove the files of partitions that are here."""
+    for partition in partitions:
+        shard_path(token, partition).unlink(missing_ok=True)
+        yield partition
+
+
+def block_sum(answers: Iterable[tuple[int, Any]], by: str) -> bytes | None:
+    """The sum of the answers of a block, in the order of their numbers; None where one is not known."""
+    ordered = [answer for _, answer in sorted(answers, key=lambda answer: answer[0])]
+    if any(answer is None for answer in ordered):
+        return None
+    return Packed.of(add_those_with_rows(map(pickle.loads, ordered)), by).data
 
 
 def answer_shards(

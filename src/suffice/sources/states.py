@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,11 @@ def resolve_states(variable: Variable, coded: Coded, start: int = 0) -> Variable
     """
     if variable.kind != "discrete" or _in_order(variable, coded):
         return variable
+    if not variable.states and variable.origin == "seen" and type(coded.labels) is range:
+        # Whole numbers in order, as most columns of codes have them.
+        seen = coded.occurs
+        states = tuple(coded.labels) if seen.all() else tuple(compress(coded.labels, seen.tolist()))
+        return replace(variable, states=states) if states else variable
     unknown = places(variable, coded.labels) < 0
     if not np.count_nonzero(unknown):
         return variable

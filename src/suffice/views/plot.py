@@ -1,7 +1,8 @@
 """Plots with Matplotlib, the extra ``viz``: each function takes a fitted model and returns the Axes it drew on.
 
 `network`, `table`, `convergence`, `moments`, `posterior`, `mle_vs_map`, `likelihood_surface`, `precision`, `states`,
-`top_features` and `transitions`. All of them take ``ax=``; without it a new figure is made.
+`top_features` and `transitions`; `tornado` takes the sensitivity of an answer. All of them take ``ax=``; without it a
+new figure is made.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from suffice.fitting.estimator import Estimator
+    from suffice.models.bayesian.error_bars.sensitivity import Sensitivity
 
 
 __all__ = [
     *("convergence", "likelihood_surface", "mle_vs_map", "moments", "network", "posterior", "precision", "states"),
-    *("table", "top_features", "transitions"),
+    *("table", "top_features", "tornado", "transitions"),
 ]
 
 INK, ACCENT, COLD, KNOWN, SOFT = "#1c2430", "#0b6e75", "#b4532a", "#7a2e8e", "#7a8494"
@@ -409,6 +411,30 @@ def top_features(model: Estimator, n: int = 20, *, label: Hashable = None, ax: A
     ax.invert_yaxis()
     ax.set_xlabel("weight")
     ax.set_title("largest weights" if label is None else f"largest weights of {label}", fontsize=10)
+    return ax
+
+
+def tornado(
+    sensitivity: Sensitivity, n: int = 10, *, level: float = 0.95, odds: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """How far an answer moves as each parameter of a network goes over its range by itself, the widest bar on top.
+
+    Args:
+        sensitivity: what `BayesianNetwork.sensitivity` gives.
+        n: how many bars.
+        level: of the interval that the rows leave each parameter.
+        odds: instead of the interval, a factor by which the odds of each parameter are divided and multiplied.
+        ax: the Axes to draw on.
+    """
+    bars = sensitivity.tornado(n, level=level, odds=odds)
+    ax = _axes(ax, "tornado", figsize=(6.4, 1.2 + 0.3 * len(bars)))
+    for row, bar in enumerate(bars):
+        for end, colour in ((bar.at_low, COLD), (bar.at_high, ACCENT)):
+            ax.barh(row, end - sensitivity.value, left=sensitivity.value, color=colour)
+    ax.axvline(sensitivity.value, color=INK, linewidth=0.8)
+    ax.set_yticks(range(len(bars)), [bar.name for bar in bars])
+    ax.invert_yaxis()
+    ax.set_xlabel(f"P({sensitivity.target}={sensitivity.state})")
     return ax
 
 

@@ -525,7 +525,7 @@ def test_counts_may_be_declared(rows: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("nodes", "change", "says"),
     [
-        ({"visits": sf.GLM("poisson")}, {"visits": np.full(300, 0.5)}, "counts"),
+        ({"visits": sf.GLM("poisson")}, {"visits": np.full(300, -0.5)}, "at least 0"),
         ({"cost": sf.GLM("gamma")}, {"cost": np.zeros(300)}, "positive"),
         ({"region": sf.GLM("binomial")}, {}, "two states"),
         ({"ill": sf.GLM("multinomial")}, {"ill": np.full(300, "yes")}, "single state"),

@@ -173,10 +173,11 @@ def test_point_masses_outweigh_densities_and_impossible_evidence_is_said() -> No
         "x": LinearGaussianNode.given(Domain([kind, x]), [[2.0], [2.0]], [0.0, 1.0]),
     }
     net = network_of({"kind": [], "x": ["kind"]}, nodes)
-    for engine in ("exact", "sampling"):
-        found = net.query("kind", {"x": 2.0}, engine=engine, random_state=0)
+    ways: tuple[dict[str, Any], ...] = ({}, {"engine": "sampling", "random_state": 0})
+    for way in ways:
+        found = net.query("kind", {"x": 2.0}, **way)
         assert found.values.tolist() == [1.0, 0.0]
-        found = net.query("kind", {"x": 2.5}, engine=engine, random_state=0)
+        found = net.query("kind", {"x": 2.5}, **way)
         assert found.values.tolist() == [0.0, 1.0]
     with pytest.raises(sf.DataError, match="None of 10 samples agrees"):
         net.query("kind", {"x": 2.5, "kind": "point"}, engine="sampling", n=10, random_state=0)

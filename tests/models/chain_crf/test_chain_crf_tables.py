@@ -204,6 +204,58 @@ def test_minibatches_go_from_shard_to_shard(solver: str, tmp_path: Path) -> None
     assert drawn.score(X, y) > -1.1 * np.log(3) * np.mean([len(labels) for labels in y])
 
 
+@pytest.mark.parametrize("limit", [None, "20KB"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "sgd", "prior": sf.Normal(variance=4.0), "average": True},
+        {"solver": "adam", "boundaries": True, "bias": True, "step_size": 0.05},
+        {"solver": "perceptron", "conditioned_transitions": ["size"]},
+        {"hashing": 37, "min_frequency": 4},
+        {"labels": list("DCBA"), "all_possible_states": True},
+    ],
+    ids=["sgd", "adam", "perceptron", "hashed", "labels"],
+)
+def test_tables_join_as_lists_do(options: dict[str, Any], limit: str | None) -> None:
+    """Call by call, with features and a label that the first call has not seen."""
+    _, y, frame = tagged()
+    steps = np.concatenate([[s] * len(labels) for s, labels in enumerate(y)])
+    early = frame["label"].where(frame["label"] != "A", "B").where(steps < 40, frame["label"])
+    frame["label"] = early
+    frame["word"] = frame["word"].where(steps >= 40, frame["word"].str.slice(0, 2))
+    listed: list[list[dict[str, Any]]] = [
+        [{name: row[name] for name in Columns if not pd.isna(row[name])} for _, row in rows.iterrows()]
+        for _, rows in frame.groupby("sentence", sort=True)
+    ]
+    y = [rows["label"].tolist() for _, rows in frame.groupby("sentence", sort=True)]
+    layout: dict[str, Any] = {"group": "sentence", "order": "step"}
+    reference, model = sf.ChainCRF(**options), sf.ChainCRF(**options, memory_limit=limit)
+    for first, last in ((0, 40), (40, 80), (20, 60)):
+        reference.partial_fit(listed[first:last], y[first:last])
+        model.partial_fit(frame[(steps >= first) & (steps < last)], "label", **layout)
+        assert model.labels_ == reference.labels_
+        assert_same(model, reference)
+
+
+def test_evaluations_of_tables_are_those_of_lists(tmp_path: Path) -> None:
+    """Rates of labels and chunks, of all rows and of shards; labels that the fit has not seen are missed."""
+    X, y, frame = tagged()
+    names = {"A": "B-x", "B": "I-x", "C": "O"}
+    y = [[names[label] for label in labels] for labels in y]
+    frame["label"] = [label for labels in y for label in labels]
+    model = sf.ChainCRF(prior=sf.Normal(variance=10.0), memory_limit="20KB")
+    model.fit(frame, "label", group="sentence", order="step")
+    y[7][0] = frame.loc[frame["sentence"] == "s007", "label"] = "B-new"
+    y[7] = ["B-new"] * len(y[7])
+    right = model.evaluate(X, y)
+    assert right.spans is not None
+    frame.to_parquet(tmp_path / "tokens.parquet", row_group_size=97, index=False)
+    for table in (frame.sample(frac=1.0, random_state=0), str(tmp_path / "tokens.parquet")):
+        assert model.evaluate(table, "label", group="sentence", order="step") == right
+        assert model.accuracy(table, "label", group="sentence", order="step") == right.accuracy
+    assert right.labels["B-new"].recall == 0.0
+
+
 def test_weights_and_validation_of_tables() -> None:
     """A column of weights, those of 0 left out; a fit that ends by another table."""
     X, y, frame = tagged()
@@ -258,7 +310,13 @@ def test_a_shard_whose_sequences_are_all_left_out_adds_nothing(options: dict[str
         (lambda m, f: m.fit(f, "labels", group="sentence"), "Did you mean 'label'"),
         (lambda m, f: m.fit([[{"a": 1}]], [["x"]], group="sentence"), "X is a list"),
         (lambda m, f: m.fit(f, group="sentence"), "y is missing"),
-        (lambda m, f: m.partial_fit(f, "label"), "X is a table (DataFrame)"),
+        (lambda m, f: m.partial_fit(f, "label"), "X is a table; name its columns by 'group='"),
+        (lambda m, f: m.fit([[{"a": 1}]], [["x"]]).sample_labels(f), "X is a table (DataFrame)"),
+        (lambda m, f: m.partial_fit(f, "label", group="sentence", node="step"), "found 'node='"),
+        (
+            lambda m, f: m.fit([np.eye(2), np.eye(2)], [["A", "B"]] * 2).predict(f, group="sentence"),
+            "The model was fitted to arrays",
+        ),
         (lambda m, f: m.fit([[{"a": 1}]]), "y is missing"),
         (lambda m, f: m.fit([[{"a": 1}]], [["x"]]).score_samples([[{"a": 1}]]), "y is missing"),
         (lambda m, f: sf.summarize(m, f), "its fit goes over them again and again"),

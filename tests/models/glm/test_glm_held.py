@@ -227,3 +227,40 @@ def test_the_report_says_where_the_rows_stayed(tmp_path: Path) -> None:
 def test_several_responses_of_a_family_of_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(sf.DataError, match="2 columns, 'count', 'whole'; the poisson family takes one"):
         sf.GLM("poisson").fit(opened("parquet", tmp_path), y=("count", "whole"), columns=["a"])
+
+
+@pytest.mark.filterwarnings("ignore::suffice.SufficeWarning")
+@pytest.mark.parametrize("family", ["poisson", "binomial"])
+def test_separated_rows_leave_the_fit_where_they_are(
+    family: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Digits and iterations of the limit are those of rows in memory; a shard may hold no row that is left."""
+    monkeypatch.setattr(stream, "GATHERED", 0)
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b", "c", "d"], N // 4)
+    event = (rng.poisson(2.0, N) if family == "poisson" else rng.random(N) < 0.4).astype(int)
+    frame = pd.DataFrame({"x": rng.normal(size=N), "group": group, "event": np.where(group == "b", 0, event)})
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path, row_group_size=100)
+    columns = ["x", "group"]
+    here, there = (sf.GLM(family).fit(data, y="event", columns=columns) for data in (frame, path))
+    assert here.separated_
+    assert there.separated_
+    assert there.n_iter_ == here.n_iter_ < 10
+    np.testing.assert_allclose(there.coefficients_, here.coefficients_, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(there.standard_errors_, here.standard_errors_, rtol=1e-9)
+    for name in ("log_likelihood", "rows", "n_params", "converged"):
+        assert getattr(there.report_, name) == pytest.approx(getattr(here.report_, name), rel=1e-12)
+    assert there.report_.certificate.directions == here.report_.certificate.directions
+
+
+@pytest.mark.filterwarnings("ignore::suffice.SufficeWarning")
+def test_rows_that_are_all_decided_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "GATHERED", 0)
+    x = np.random.default_rng(0).normal(size=N)
+    frame = pd.DataFrame({"x": x, "event": (x > 0).astype(int)})
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path, row_group_size=100)
+    here, there = (sf.GLM("binomial").fit(data, y="event", columns=["x"]) for data in (frame, path))
+    assert there.report_.log_likelihood == here.report_.log_likelihood == 0.0
+    assert there.coefficients_["x"] == np.inf

@@ -77,6 +77,20 @@ def test_profile_intervals_are_where_the_likelihood_has_fallen() -> None:
             assert -best.fun == pytest.approx(model.log_likelihood_ - drop, abs=1e-6)
 
 
+def test_a_profile_of_other_rows_or_of_an_edge_is_refused() -> None:
+    """Their likelihood has its maximum elsewhere, or falls at another speed, so that the ends would be wrong."""
+    model, twice = (
+        sf.GLM("poisson").fit(X, COUNTS),
+        sf.GLM("poisson").fit(X, COUNTS, sample_weight=np.full(len(X), 2.0)),
+    )
+    with pytest.raises(sf.EstimateError, match="rises by"):
+        model.intervals(method="profile", X=X, y=COUNTS[::-1])
+    with pytest.raises(sf.EstimateError, match=r"have the weight 150 \(the fit 300\)"):
+        twice.confidence_intervals(0.95, X, COUNTS, method="profile")
+    with pytest.raises(sf.EstimateError, match="Laplace prior"):
+        sf.GLM("poisson", prior=sf.Laplace(scale=0.1)).fit(X, COUNTS).intervals(method="profile", X=X, y=COUNTS)
+
+
 def test_likelihood_ratio_between_nested_fits() -> None:
     small, large = sf.GLM("poisson").fit(X[:, :1], COUNTS), sf.GLM("poisson").fit(X, COUNTS)
     test = small.likelihood_ratio_test(large)

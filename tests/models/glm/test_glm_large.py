@@ -50,10 +50,10 @@ def _few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample, "LEAST_SAMPLE", 400)
 
 
-@pytest.mark.parametrize("dear", [0, 20])
+@pytest.mark.parametrize("few", [40, 8_000])
 @pytest.mark.parametrize("case", CASES)
-def test_one_optimum_with_irls(case: str, dear: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "DEAR", dear)
+def test_one_optimum_with_irls(case: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "LEAST_OF_SAMPLE", few)
     options, y, rows = CASES[case]
     auto = sf.GLM(**options).fit(X, y, **rows)
     irls = sf.GLM(**options, solver="irls").fit(X, y, **rows)
@@ -79,10 +79,10 @@ def test_a_loose_fit_is_as_near_as_its_certificate_says() -> None:
     assert model.report_.certificate.moment_gap == pytest.approx(gap.max(), rel=0.2)
 
 
-@pytest.mark.parametrize("dear", [0, 20])
+@pytest.mark.parametrize("few", [40, 8_000])
 @pytest.mark.parametrize("size", [0.5, 3.0])
-def test_the_tolerance_is_kept_though_the_start_is_far(size: float, dear: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "DEAR", dear)
+def test_the_tolerance_is_kept_though_the_start_is_far(size: float, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "LEAST_OF_SAMPLE", few)
     # With strong effects the rows at the maximum have a small part of the information that they have at the start.
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(N, 12))
@@ -165,11 +165,11 @@ def test_rows_that_are_far_apart_bring_no_warning() -> None:
 
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-8])
 @pytest.mark.parametrize("share", [0.5, 0.02])
-@pytest.mark.parametrize("dear", [0, 20])
+@pytest.mark.parametrize("few", [40, 8_000])
 def test_separated_rows_are_found_by_way_of_some(
-    tolerance: float, share: float, dear: int, monkeypatch: pytest.MonkeyPatch
+    tolerance: float, share: float, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample, "DEAR", dear)
+    monkeypatch.setattr(sample, "LEAST_OF_SAMPLE", few)
     rng = np.random.default_rng(2)
     marked = rng.random(N) < share
     rows = np.column_stack((X[:, 0], marked))

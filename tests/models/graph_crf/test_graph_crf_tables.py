@@ -33,7 +33,16 @@ def labelled(count: int = 40) -> tuple[list[sf.GraphExample], list[list[str]], p
 
 
 @pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
-@pytest.mark.parametrize("options", [{}, {"prior": sf.Normal(variance=3.0)}, {"inference": "pseudo-likelihood"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"prior": sf.Normal(variance=3.0)},
+        {"inference": "pseudo-likelihood"},
+        {"inference": "loopy"},
+        {"inference": "loopy", "prior": sf.Normal(variance=3.0)},
+    ],
+)
 def test_tables_give_the_weights_of_lists(options: dict[str, Any], tmp_path: Path) -> None:
     """Weights at the same number of iterations, the judgement, and the labels of rows in any order."""
     X, y, frame = labelled()
@@ -51,6 +60,9 @@ def test_tables_give_the_weights_of_lists(options: dict[str, Any], tmp_path: Pat
         assert report.certificate.exists == expected.certificate.exists
         assert report.certificate.moment_gap == pytest.approx(expected.certificate.moment_gap, rel=1e-6)
         assert ("scratch folder" in str(report.plan)) == (limit is not None)
+    apart = {**LAYOUT, "columns": None}
+    beside = sf.GraphCRF(**options, max_iter=6).fit(frame.drop(columns="label"), frame["label"].tolist(), **apart)
+    np.testing.assert_allclose(beside.weights_, reference.weights_, rtol=0, atol=1e-10)
     best = np.array([label for labels in reference.predict(X) for label in labels])
     found = reference.predict(shuffled, **LAYOUT)
     assert found.tolist() == best[shuffled.index].tolist()
@@ -110,6 +122,22 @@ def test_answers_to_tables_are_those_to_lists() -> None:
     np.testing.assert_allclose(model.predict_marginals(frame, **LAYOUT), shares, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+@pytest.mark.parametrize("limit", [None, "3KB"])
+def test_tables_join_and_are_compared_as_lists_are(limit: str | None) -> None:
+    X, y, frame = labelled()
+    options: dict[str, Any] = {"solver": "adam", "step_size": 0.05, "batch_size": 1}
+    reference, model = sf.GraphCRF(**options), sf.GraphCRF(**options, memory_limit=limit)
+    for first, last in ((0, 20), (20, 40)):
+        reference.partial_fit(X[first:last], y[first:last])
+        model.partial_fit(frame[(frame["graph"] >= first) & (frame["graph"] < last)], "label", **LAYOUT)
+        np.testing.assert_allclose(model.weights_, reference.weights_, rtol=1e-10, atol=1e-12)
+    assert model.evaluate(frame, "label", **LAYOUT) == reference.evaluate(X, y)
+    assert model.accuracy(frame, "label", **LAYOUT) == reference.accuracy(X, y)
+    with pytest.raises(sf.DataError, match="1 columns of features; the model was fitted to 2"):
+        model.partial_fit(frame, "label", **{**LAYOUT, "columns": ["a"]})
+
+
 def test_the_question_whether_a_maximum_exists_is_that_of_lists() -> None:
     """Labels that a feature separates have none, in shards as in a list."""
     X, _, frame = labelled(12)
@@ -125,8 +153,13 @@ def test_the_question_whether_a_maximum_exists_is_that_of_lists() -> None:
     [
         (lambda m, f: m.fit(f, "label", group="graph"), "node="),
         (lambda m, f: m.fit(f, **LAYOUT), "y is missing"),
+        (lambda m, f: m.fit(f.assign(a=f["a"].where(f.index != 9)), "label", **LAYOUT), "Column 'a' is nan (row 9)"),
+        (
+            lambda m, f: m.fit(f.assign(label=f["label"].where(f.index != 9, None)), "label", **LAYOUT),
+            "Column 'label' has a missing value (row 9); every node needs a label",
+        ),
         (lambda m, f: m.fit(f.assign(joined=[["x"]] * len(f)), "label", **LAYOUT), "names the neighbour 'x'"),
-        (lambda m, f: m.set_params(inference="loopy").fit(f, "label", **LAYOUT), "list of GraphExample"),
+        (lambda m, f: m.set_params(inference="gibbs").fit(f, "label", **LAYOUT), "list of GraphExample"),
         (lambda m, f: m.fit([sf.GraphExample([[1.0]])], [["u"]], group="graph"), "X is a list"),
         (lambda m, f: m.set_params(memory_limit=10).fit([sf.GraphExample([[1.0]])], [["u"]]), "memory_limit"),
     ],

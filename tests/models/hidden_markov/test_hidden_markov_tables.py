@@ -199,6 +199,44 @@ def test_partitions_are_decoded_where_they_are() -> None:
     assert answers.set_index(["person", "time"]).sort_index()["state_"].tolist() == expected
 
 
+@pytest.mark.filterwarnings("ignore::suffice.SufficeWarning")
+def test_files_join_and_leave_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    early, late = STEPS[STEPS["person"] < "p020"], STEPS[STEPS["person"] >= "p020"]
+    late = late.assign(symbol=late["symbol"].where(late["symbol"] != "a", "new"))
+    path, first = tmp_path / "late.parquet", tmp_path / "early.parquet"
+    late.to_parquet(path, row_group_size=64)
+    early.to_parquet(first, row_group_size=64)
+    columns = {"u": sf.Normal(), "symbol": sf.Categorical(), "size": sf.Gamma()}
+    form: dict[str, Any] = {"states": "state", "group": "person", "columns": list(columns)}
+
+    def fitted(*parts: Any) -> sf.HiddenMarkovModel:
+        """Each part joins those before."""
+        model = sf.HiddenMarkovModel(["x", "y"], columns, memory_limit=6_000)
+        for part in parts:
+            model.partial_fit(part, **form)
+        return model
+
+    here = fitted(early, late)
+    left = fitted(early, late).unlearn(early, **form)
+    accuracy = here.accuracy(early, "state", group="person")
+    matched = here.match_states(early, "partly", group="person", method="posterior")
+    monkeypatch.setattr("suffice.sources.sequence_tables.read_steps", None)
+    monkeypatch.setattr("suffice.sources.sequences.read_steps", None)
+    there = fitted(first, path)
+    assert_same(there, here)
+    assert "new" in there.emissions_[0]["symbol"].states_
+    assert_same(there.unlearn(first, **form), left)
+    assert here.accuracy(first, "state", group="person") == pytest.approx(accuracy, rel=1e-12)
+    assert here.match_states(first, "partly", group="person", method="posterior") == matched
+    with pytest.raises(sf.OptionError, match="Only sequences whose states are all known"):
+        here.partial_fit(path, **(form | {"states": "partly"}))
+    with pytest.raises(sf.OptionError, match="Only sequences whose states are all known"):
+        here.partial_fit(path, **(form | {"states": None}))
+    pd.DataFrame({"person": ["p"], "u": [0.0], "symbol": ["a"], "size": [1.0], "state": ["z"]}).to_parquet(path)
+    with pytest.raises(sf.UnknownStateError, match="'z'"):
+        here.partial_fit(path, **form)
+
+
 PEAK = """
 import re, sys
 import suffice as sf

@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import suffice as sf
 from log_linear import design_of
 from observed_rows import CYCLE, Oracle, cycle_rows
+from suffice.models.em import held_rows
+from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.rows import ObservedRows
-from suffice.models.markov.hidden.clamped import ClampedRows, open_margins, row_masses
+from suffice.models.markov.hidden.clamped import open_margins, row_masses
+from suffice.models.markov.hidden.positive_phase import ClampedRows
 from suffice.models.markov.log_linear import LogLinear
 
 VISIBLE, HIDDEN = [f"v{k}" for k in range(6)], [f"h{k}" for k in range(4)]
@@ -35,13 +39,25 @@ def penalty(weights: Any) -> float:
     return float(np.sum(np.square(weights))) / (2 * 0.5)
 
 
-def test_chains_held_at_rows_reach_the_optimum_of_the_observed_likelihood() -> None:
+def in_a_file(rows: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Rows in a file, too many of them distinct to come here."""
+    monkeypatch.setattr(held_rows, "FEW_NUMBERS", 10)
+    pd.DataFrame({name: np.array(values, object) for name, values in rows.items()}).to_parquet(folder / "rows.parquet")
+    return str(folder / "rows.parquet")
+
+
+@pytest.mark.parametrize("place", ["here", "in a file"])
+def test_chains_held_at_rows_reach_the_optimum_of_the_observed_likelihood(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = machine_rows(600)
+    data = rows if place == "here" else in_a_file(rows, tmp_path, monkeypatch)
     sampling = sf.GibbsSampling(chains=256, burn_in=50, draws=400, accuracy=0.15)
     start = 0.3 * np.random.default_rng(3).normal(size=34)
     options: Any = {"hidden": UNITS, "prior": PRIOR, "start": start}
-    rbm = sf.MarkovNetwork.ising(EDGES, solver="sml", sampling=sampling, random_state=0, **options).fit(rows)
+    rbm = sf.MarkovNetwork.ising(EDGES, solver="sml", sampling=sampling, random_state=0, **options).fit(data)
     assert rbm.converged_
+    assert ("begun anew" in rbm.report_.method) == (place == "in a file")
     begun = exact_machine(start).score_samples(rows).sum() - penalty(start)
     reached = exact_machine(rbm.weights_).score_samples(rows).sum()
     assert rbm.report_.log_likelihood == pytest.approx(reached, rel=1e-10)
@@ -62,19 +78,23 @@ def test_chains_held_at_rows_reach_the_optimum_of_the_observed_likelihood() -> N
     assert best - objective < 0.01 * (best - begun)
 
 
-def test_gaps_without_hidden_variables_are_held_chains_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["here", "in a file"])
+def test_gaps_without_hidden_variables_are_held_chains_too(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, rows = cycle_rows(400, 7, 0.2)
+    data = rows if place == "here" else in_a_file(rows, tmp_path, monkeypatch)
     sampling = sf.GibbsSampling(chains=256, burn_in=20, draws=200, accuracy=0.1)
     options: Any = {"solver": "sml", "sampling": sampling, "random_state": 0, "prior": sf.Normal(0, 1.0)}
-    mrf = sf.MarkovNetwork(CYCLE, **options).fit(rows)
+    mrf = sf.MarkovNetwork(CYCLE, **options).fit(data)
     exact = sf.MarkovNetwork(CYCLE, prior=sf.Normal(0, 1.0)).fit(rows)
     assert mrf.converged_
     np.testing.assert_allclose(mrf.to_joint().values, exact.to_joint().values, atol=0.02)
     assert mrf.report_.objective == pytest.approx(exact.report_.objective, abs=0.5)
     path = tmp_path / "sml.suffice"
-    cut = sf.MarkovNetwork(CYCLE, checkpoint=path, callback=lambda s: s.iteration >= 7, **options).fit(rows)
+    cut = sf.MarkovNetwork(CYCLE, checkpoint=path, callback=lambda s: s.iteration >= 7, **options).fit(data)
     assert cut.stop_reason_ == "callback"
-    rest = sf.MarkovNetwork(CYCLE, checkpoint=path, **options).fit(rows)
+    rest = sf.MarkovNetwork(CYCLE, checkpoint=path, **options).fit(data)
     np.testing.assert_array_equal(rest.weights_, mrf.weights_)
 
 
@@ -108,11 +128,11 @@ def test_open_margins_fill_in_evenly() -> None:
     columns = {"a": np.array([0, 1, 1], np.int32), "b": np.array([0, -1, 1], np.int32)}
     rows = ObservedRows(model.domain, columns, np.array([2.0, 1.0, 1.0]))
     expected = [0.25, 0.25, 0.25, 0.25, 0.5, 0.0, 0.125, 0.375]
-    np.testing.assert_allclose(open_margins(rows, model), expected, atol=1e-15)
+    np.testing.assert_allclose(open_margins(HeldRows.here(rows), model), expected, atol=1e-15)
     held = ClampedRows.of(rows, model, 8, np.random.default_rng(0))
-    assert held.shares.sum() == pytest.approx(1.0)
+    assert held.weights.sum() == pytest.approx(1.0)
     place = model.domain.names.index("a")
-    assert held.shares[held.states[place] == 0].sum() == pytest.approx(0.5)
+    assert held.weights[held.states[place] == 0].sum() == pytest.approx(0.5)
     assert (held.clamped[model.domain.names.index("H")] == 0).all()
 
 

@@ -335,4 +335,4 @@ def test_deviance_and_degrees_of_freedom_are_against_what_is_seen() -> None:
     assert mrf.chi2_ == pytest.approx(np.sum((counts - expected) ** 2 / expected), rel=1e-8)
     assert mrf.deviance(rows) == pytest.approx(mrf.deviance_, rel=1e-12)
     assert mrf.report_.kl_divergence == pytest.approx(mrf.deviance_ / 400, abs=1e-9)
-    assert "Likelihood ratio" in mrf.summary()
+    assert "Likelihood ratio" in str(mrf.summary())

@@ -140,19 +140,29 @@ def test_rows_with_missing_values_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("shards")
-def test_chains_clamped_at_rows_take_few_distinct_rows_or_say_what_to_do(
-    parquet: str, monkeypatch: pytest.MonkeyPatch
+def test_chains_clamped_at_rows_begin_anew_where_too_many_rows_differ(
+    parquet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    edges = [("h", "k"), *(("h", name) for name in NAMES)]
     hidden = sf.MarkovNetwork(
-        [("h", name) for name in NAMES], hidden={"h": 2}, solver="sml", sampling=SAMPLING, random_state=0, max_iter=3
+        edges, hidden={"h": 2, "k": 2}, solver="sml", sampling=SAMPLING, random_state=0, max_iter=5
     )
     there = hidden.clone().fit(pd.read_parquet(parquet))
     np.testing.assert_array_equal(hidden.clone().fit(parquet).weights_, there.weights_)
     monkeypatch.setattr(held_rows, "FEW_NUMBERS", 1_000)
-    with pytest.raises(sf.errors.DataError, match=r"500 rows, which are not in memory.*summarize.*solver='auto'"):
-        hidden.clone().fit(parquet)
-    summary = sf.summarize(hidden, parquet)
-    np.testing.assert_array_equal(hidden.clone().fit(summary).weights_, there.weights_)
+    fits = {name: hidden.clone().fit(data) for name, data in sources(parquet).items()}
+    # Equal rows in several shards, others in each, and as one row with a weight.
+    frame = pd.read_parquet(parquet).sample(frac=1.0, random_state=1)
+    pd.concat([frame, frame[:100]]).assign(w=np.repeat([0.5, 1.0, 0.5], [100, 400, 100])).to_parquet(
+        tmp_path / "rows.parquet", row_group_size=70
+    )
+    fits["in another order"] = hidden.clone().fit(str(tmp_path / "rows.parquet"), sample_weight="w")
+    first = fits["Parquet"]
+    assert "begun anew at rows in each round, for 5 sweeps" in first.report_.method
+    for name, fit in fits.items():
+        np.testing.assert_allclose(fit.weights_, first.weights_, rtol=0, atol=1e-10, err_msg=name)
+        assert fit.report_.log_likelihood == pytest.approx(first.report_.log_likelihood, rel=1e-10)
+        assert any("the rows stayed" in note for note in fit.report_.warnings)
 
 
 @pytest.mark.parametrize("declared", [True, False])

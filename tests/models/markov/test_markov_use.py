@@ -13,6 +13,7 @@ import pytest
 
 import suffice as sf
 from certificates import slope_of
+from suffice.kernels.junction_tree import calibrate
 from suffice.models.markov import certificate as markov_certificate
 from suffice.models.markov.contingency import read_cells
 from suffice.models.markov.feature_spread import variances
@@ -24,6 +25,25 @@ ROWS = {"A": [0, 1, 1, 1, 0, 0, 1], "B": [0, 0, 1, 1, 1, 0, 1], "C": [0, 1, 1, 0
 def both(a: Any, b: Any) -> Any:
     """A feature that can be pickled."""
     return a * b
+
+
+# -- marginals -------------------------------------------------------------------------------------------------------
+
+
+def test_many_marginals_are_read_from_one_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    mrf, seen = sf.MarkovNetwork([*PAIRS, ("C", "D")]).fit({**ROWS, "D": [1, 0, 1, 0, 1, 1, 0]}), []
+
+    def spy(*given: Any) -> Any:
+        seen.append(given)
+        return calibrate(*given)
+
+    monkeypatch.setattr("suffice.engines.junction_tree.calibrate", spy)
+    joint = mrf.to_joint()
+    for edge in (*PAIRS, ("C", "D"), ("D", "A")):
+        np.testing.assert_allclose(mrf.marginal(edge).values, joint.marginal(edge).values, rtol=1e-12)
+    assert len(seen) == 1
+    mrf.query("A", {"D": 1})
+    assert len(seen) == 2
 
 
 # -- scores ----------------------------------------------------------------------------------------------------------

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 import suffice as sf
+from suffice.fitting.control import Control
+from suffice.models.markov_chain.interpolation import WeightEvidence, learn_weights
 
 TEXT = [
     line.split()
@@ -159,7 +161,40 @@ def test_a_history_is_in_the_bucket_of_the_counts_that_are_left() -> None:
     one = sf.MarkovChain(1, smoothing=sf.Interpolation("deleted", buckets=limits)).fit(TEXT)
     for word, n in histories.items():
         bucket = sum(n >= limit for limit in limits)
-        assert one.interpolation_weight_.at({"from": word}) == one.fitted_.weights[0][bucket]
+        # Weights are kept as logarithms, so that the last bit may differ.
+        assert one.interpolation_weight_.at({"from": word}) == pytest.approx(one.fitted_.weights[0][bucket], rel=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_are_exact_where_the_objective_is_rounded(seed: int) -> None:
+    """Many events near the end of the range: their sum is rounded by more than the last steps gain."""
+    rng = np.random.default_rng(seed)
+    size = 50_000
+    shorter = rng.uniform(1e-6, 1e-4, size)
+    own = shorter * np.where(rng.random(size) < 2e-3, rng.uniform(1.0, 2e3, size), rng.uniform(0.98, 1.0, size))
+    number, bucket = rng.integers(1, 50, size).astype(float), rng.integers(0, 2, size)
+    evidence = WeightEvidence(own, shorter, number, bucket, 2)
+    outcome = learn_weights(evidence, Control(tolerance=1e-9, max_iter=40))
+    assert outcome.converged
+    for each, weight in enumerate(outcome.state.parameters):
+        a, b, n = own[bucket == each], shorter[bucket == each], number[bucket == each]
+        best = brentq(lambda w: (n * (b - a) / (w * b + (1.0 - w) * a)).sum(), 0.0, 1.0, xtol=1e-15)  # noqa: B023
+        assert 0.5 < best < 1.0
+        assert weight == pytest.approx(best, abs=1e-7)
+
+
+def test_weights_stop_at_the_ends_and_before_what_is_impossible() -> None:
+    one, two = np.ones(3), np.full(3, 2.0)
+    outcome = learn_weights(WeightEvidence(one, two, one, np.arange(3), 3), Control(tolerance=1e-12))
+    assert outcome.state.parameters.tolist() == [1.0, 1.0, 1.0]
+    assert outcome.converged
+    outcome = learn_weights(WeightEvidence(two, one, one, np.arange(3), 3), Control(tolerance=1e-12))
+    assert outcome.state.parameters.tolist() == [0.0, 0.0, 0.0]
+    # One event in a hundred is impossible by the shorter history, the others are a thousand times as probable by it.
+    own, shorter = np.array([1e-3, 0.5]), np.array([1.0, 0.0])
+    outcome = learn_weights(WeightEvidence(own, shorter, np.array([99.0, 1.0]), np.zeros(2, int), 1), Control())
+    best = brentq(lambda w: 99.0 * (1.0 - 1e-3) / (w + (1.0 - w) * 1e-3) - 1.0 / (1.0 - w), 0.0, 0.999999)
+    assert outcome.state.parameters[0] == pytest.approx(best, abs=1e-9)
 
 
 def test_a_weight_of_a_sequence_is_its_repetition() -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from suffice.array_types import Floats
+from suffice.attributes import Read
 from suffice.checks import listed_names
 from suffice.choices import ConditionalSolver, Estimate, MissingValues, Objective, Registered, Squarem, UnseenRow
 from suffice.domain import Domain, declare
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator, delegated, drawn
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
 from suffice.fitting.fit import Fit
 from suffice.fitting.sklearn_face import Offered
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import IDLE, check_mappings, check_options, check_start
+from suffice.models.bayesian.posterior import LearnedParameters, answered, answered_by_node
 from suffice.models.bayesian.structure import Parents, check_node, checked_parents, open_structure, read_structure
 from suffice.models.bayesian.target import (
     check_target,
@@ -252,11 +253,14 @@ class BayesianNetwork(SummaryEstimator):
         """How often expected statistics were computed, in all runs of EM together."""
         return self.fitted_.climbed.expectations
 
+    @property
+    def parameters(self) -> LearnedParameters:
+        """What is known about the parameters, from which answers have their error bars."""
+        return LearnedParameters(self.fitted_, self._learning, self._fit)
+
     def node(self, node: Hashable) -> Any:
         """The fitted node; after EM its standard errors are those of the observed information."""
-        from suffice.models.bayesian.posterior import with_errors
-
-        return with_errors(self.fitted_.nodes[check_node(node, self._parents)], self._fit, self._judgement)
+        return self.parameters.node(check_node(node, self._parents))
 
     def table(self, node: Hashable) -> Table:
         """P(node | parents) with axes (parents in declared order, node); the last axis sums to one.
@@ -265,52 +269,24 @@ class BayesianNetwork(SummaryEstimator):
         """
         return self.fitted_.table(check_node(node, self._parents))
 
-    @property
-    def posterior_(self) -> dict[Hashable, Any]:
-        """The posterior of the parameters of each node that has a prior; tied nodes have the same.
-
-        Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma distribution, GLM nodes the
-        normal distribution of Laplace's approximation. Without any prior it is an error; nodes without one are left
-        out, and so are, with a warning, those whose table does not fit.
-        """
-        from suffice.models.bayesian.posterior import posteriors
-
-        return posteriors(self.fitted_, self._learning, self._fit, self._judgement)
-
-    @property
-    def standard_errors_(self) -> dict[Hashable, Table]:
-        """Standard errors of the parameters of each node that is not fixed, by label.
-
-        Tables: of each probability, sqrt(p (1 - p) / n) with n the weight of its row. Linear-Gaussian nodes: of weights
-        and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. GLM nodes:
-        of the coefficients, infinite for those that run away. They are those of the observed information at the
-        maximum; with a conjugate prior and complete rows, posterior standard deviations. A node whose table does not
-        fit is left out with a warning, and is an error when it is asked for.
-        """
-        from suffice.models.bayesian.posterior import ByNode
-
-        free = [self.node(name) for name in self.fitted_.nodes if name not in self._learning.fixed]
-        return ByNode.of("standard errors", free, lambda node: node.error_table())
-
-    def log_predictive(self, data: Any, *, columns: Any = None) -> Floats:
-        """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,).
-
-        Exact: for tables the posterior mean, for linear-Gaussian nodes Student's t; of tied nodes those that come
-        later in a row learn from those before. Fixed nodes count as known. The rows must be complete.
-        """
-        from suffice.models.bayesian.posterior import log_predictive
-
-        return log_predictive(self.fitted_, self._learning, self._fit, self._judgement, data, columns)
+    posterior_: Read[dict[Hashable, Any]] = delegated_property(LearnedParameters.posterior_, of="parameters")
+    standard_errors_: Read[dict[Hashable, Table]] = delegated_property(
+        LearnedParameters.standard_errors_, of="parameters"
+    )
+    log_predictive = delegated(LearnedParameters.log_predictive, of="parameters")
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    query = delegated(NetworkFitted.query)
+    query = answered(NetworkFitted.query)
 
     def joint_marginal(self, variables: Sequence[Hashable]) -> Any:
         """P(variables), axes in the order asked."""
         return self.query(list(listed_names(variables, "variables")))
 
-    marginals = delegated(NetworkFitted.marginals)
+    effect = delegated(LearnedParameters.effect, of="parameters")
+    sensitivity = delegated(LearnedParameters.sensitivity, of="parameters")
+    explain = delegated(LearnedParameters.explain, of="parameters")
+    marginals = answered_by_node(NetworkFitted.marginals)
     map_query = delegated(NetworkFitted.map_query)
     log_probability = delegated(NetworkFitted.log_probability)
     joint_gaussian = delegated(NetworkFitted.joint_gaussian)

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import draw_count, text
+from suffice.checks import draw_count, no_seed, text
 from suffice.choices import QueryEngine, Registered, choices
 from suffice.domain import Domain, Variable
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
 from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.structure import Parents
-from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, Names, check_possible, read_evidence
+from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, Names, check_possible, checked_given, read_evidence
 from suffice.records import record
 from suffice.table import Table
 
@@ -100,6 +100,24 @@ class NetworkFitted:
 
         return ReducedInference(nodes)
 
+    # -- interventions -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def mutilated(self) -> dict[Any, NetworkFitted]:
+        """The last networks in which nodes were set, see `under`."""
+        return {}
+
+    def under(
+        self, do: Mapping[Any, Any] | None, given: Mapping[Any, Any] | None = None
+    ) -> tuple[NetworkFitted, Mapping[Any, Any] | None]:
+        """The network in which some nodes are set from outside, and the evidence with their values."""
+        if do is None:
+            return self, checked_given(given)
+        from suffice.models.bayesian.intervention import mutilated, read_intervention
+
+        fixed = read_intervention(self.domain, do, given)
+        return mutilated(self, fixed), {**(given or {}), **do}
+
     # -- one question ------------------------------------------------------------------------------------------------
 
     def query(
@@ -107,15 +125,17 @@ class NetworkFitted:
         variables: Names,
         given: Mapping[Any, Any] | None = None,
         *,
+        do: Mapping[Any, Any] | None = None,
         engine: QueryEngine | Registered = "exact",
         n: int | None = None,
         random_state: Any = None,
     ) -> Any:
-        """P(variables | given).
+        """P(variables | given), or under an intervention P(variables | given, do).
 
         Args:
             variables: one name or a list of them.
             given: states and values by node; a dict or array of likelihoods by state is soft evidence.
+            do: states and values of nodes that are set from outside, so that their parents no longer matter.
             engine: ``"exact"``, or ``"sampling"`` for networks that the exact engines do not take or that are too
                 large: likelihood weighting, whose answers carry standard errors and an effective sample size; or
                 the name of a registered engine, such as ``"enumeration"`` (`extend.register_engine`).
@@ -126,33 +146,44 @@ class NetworkFitted:
             A `Table` of discrete nodes, axes in the order asked. Of real nodes a normal distribution (where all nodes
             are linear-Gaussian) or a mixture of normal ones; of both a table with a mixture in each cell.
         """
-        if n is not None and engine != "sampling":
+        if text(engine, "engine") != "sampling" and n is not None:
             raise OptionError(
                 f"n= is the number of samples of engine='sampling' and has no effect with engine={engine!r}. Leave it "
                 "out, or give engine='sampling'."
             )
-        if text(engine, "engine") not in ENGINES:
+        if engine != "sampling":
+            no_seed(random_state)
+        asked, known = self.under(do, given)
+        if engine not in ENGINES:
             from suffice.engines.registry import named
 
             planner = named(engine, ENGINES)
-            if self.inference.kind != "tables":
+            if asked.inference.kind != "tables":
                 raise OptionError(f"engine={engine!r} takes networks of tables; use one of {listing(ENGINES)}.")
-            return self.inference.query_by(planner, variables, given)
+            return asked.inference.query_by(planner, variables, known)
         if engine == "sampling":
             from suffice.models.bayesian.queries.sampled import SampledInference
 
-            return SampledInference(self.nodes).query(
-                variables, given, n=SAMPLES if n is None else n, random_state=random_state
+            return SampledInference(asked.nodes).query(
+                variables, known, n=SAMPLES if n is None else n, random_state=random_state
             )
         with _offering_samples():
-            return self.inference.query(variables, given)
+            return asked.inference.query(variables, known)
 
-    def marginals(self, given: Any = None, *, columns: Any = None, threads: int | None = None) -> dict[Hashable, Any]:
+    def marginals(
+        self,
+        given: Any = None,
+        *,
+        do: Mapping[Any, Any] | None = None,
+        columns: Any = None,
+        threads: int | None = None,
+    ) -> dict[Hashable, Any]:
         """P(variable | given) of every variable, from one calibration; or of every row of evidence, from one call.
 
         Args:
             given: a dict of states and values by node is one question; a frame, a file or an array is many of them, one
                 a row, whose missing values are no evidence.
+            do: states and values of nodes that are set from outside, for one question.
             columns: for an array, the names of its columns.
             threads: for rows; None is one for each core. It changes no digit.
 
@@ -161,14 +192,17 @@ class NetworkFitted:
             (n, card) of each node, states in the order of `states(node)`.
         """
         if given is not None and not isinstance(given, Mapping):
+            if do is not None:
+                raise OptionError("do= is for one question, and given is many rows: see query_rows(..., do=...).")
             return self._marginals_of_rows(given, columns, threads)
         if columns is not None or threads is not None:
             raise OptionError(
                 "columns= and threads= are for many rows of evidence, and given is one question: a dict of states by "
                 "node. Give a frame, or an array with columns=."
             )
+        asked, known = self.under(do, given)
         with _offering_samples():
-            return dict(self.inference.marginals(given))
+            return dict(asked.inference.marginals(known))
 
     def _marginals_of_rows(self, rows: Any, columns: Any, threads: int | None) -> dict[Hashable, Floats]:
         from suffice.models.row_answers import coded_columns
@@ -191,14 +225,19 @@ class NetworkFitted:
         return {name: np.concatenate([marginals[name] for marginals, _ in parts]) for name in infer.domain.names}
 
     def map_query(
-        self, given: Mapping[Any, Any] | None = None, *, variables: Names | None = None
+        self,
+        given: Mapping[Any, Any] | None = None,
+        *,
+        variables: Names | None = None,
+        do: Mapping[Any, Any] | None = None,
     ) -> dict[Hashable, Hashable]:
         """The most probable joint state that agrees with the evidence; of a linear-Gaussian network the mode.
 
         With `variables` that of some nodes only, the others summed out: from their joint table, or an error where that
-        would be too large.
+        would be too large. With `do` some nodes are set from outside.
         """
-        infer = self.inference
+        asked, given = self.under(do, given)
+        infer = asked.inference
         if variables is None:
             return dict(infer.map_query(given))
         names = infer.domain.names_of(variables)
@@ -214,19 +253,25 @@ class NetworkFitted:
         best = np.unravel_index(int(table.values.argmax()), table.values.shape)
         return {name: infer.domain[name].states[code] for name, code in zip(names, best, strict=True)}
 
-    def log_probability(self, given: Mapping[Any, Any] | None = None) -> float:
-        """Log-probability (density) of evidence; -inf where it is impossible."""
+    def log_probability(self, given: Mapping[Any, Any] | None = None, *, do: Mapping[Any, Any] | None = None) -> float:
+        """Log-probability (density) of evidence, with `do` when nodes are set from outside; -inf if impossible."""
+        asked, known = self.under(do, given)
         with _offering_samples():
-            return float(self.inference.log_probability(given))
+            value = float(asked.inference.log_probability(known))
+            # Nodes that are set are roots: what stands for their distribution is divided out.
+            return value if do is None else value - float(asked.inference.log_probability(do))
 
     # -- the whole distribution --------------------------------------------------------------------------------------
 
-    def joint_gaussian(self, given: Mapping[Any, Any] | None = None) -> JointGaussian:
+    def joint_gaussian(
+        self, given: Mapping[Any, Any] | None = None, *, do: Mapping[Any, Any] | None = None
+    ) -> JointGaussian:
         """The joint normal distribution of a linear-Gaussian network: mean, covariance, precision, information form.
 
-        With evidence, the distribution of the other nodes.
+        With evidence, or where `do` sets nodes from outside, the distribution of the other nodes.
         """
-        infer = self.inference
+        asked, given = self.under(do, given)
+        infer = asked.inference
         if infer.kind != "normal":
             others = [name for name, node in self.nodes.items() if not node.linear]
             raise OptionError(
@@ -301,12 +346,22 @@ class NetworkFitted:
         others = Domain(variable for variable in self.inference.domain.variables if variable.name != target)
         return _answered(RowPrediction(self, threads, target, labels), rows, others, columns, self.inference.domain)
 
-    def query_rows(self, variables: Names, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+    def query_rows(
+        self,
+        variables: Names,
+        data: Any,
+        *,
+        do: Mapping[Any, Any] | None = None,
+        columns: Any = None,
+        threads: int | None = None,
+    ) -> Floats:
         """P(variables | row) for each row of evidence (n, cards...), axes in the order asked.
 
-        Every column that is a node is evidence, also those that are asked for; missing values are no evidence.
+        Every column that is a node is evidence, also those that are asked for; missing values are no evidence. With
+        `do` some nodes are set from outside, the same in all rows; a column of theirs is an error.
         """
-        infer = self.inference
+        asked = self.under(do)[0]
+        infer = asked.inference
         names = infer.domain.names_of(variables)
         real = [name for name in names if infer.domain[name].kind != "discrete"]
         if real:
@@ -316,15 +371,24 @@ class NetworkFitted:
 
         from suffice.models.bayesian.queries.rows import RowQuery
 
-        tables: Floats = _answered(RowQuery(self, threads, tuple(names)), data, infer.domain, columns)
+        question = RowQuery(asked, threads, tuple(names), {} if do is None else read_evidence(infer.domain, do).known)
+        tables: Floats = _answered(question, data, infer.domain, columns)
         return tables
 
     # -- samples -----------------------------------------------------------------------------------------------------
 
     def sample(
-        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
+        self,
+        n: int = 1,
+        given: Mapping[Any, Any] | None = None,
+        *,
+        do: Mapping[Any, Any] | None = None,
+        missing: Any = None,
+        random_state: Any = None,
     ) -> dict[Hashable, NDArray[Any]]:
         """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
+
+        `do` sets nodes from outside: they have these values in all rows, whatever their parents are.
 
         A model that was fitted to a frame of pandas, polars or pyarrow gives such a frame, any other, and one that was
         read from a file, a dict of arrays.
@@ -339,13 +403,17 @@ class NetworkFitted:
 
         rng = generator(random_state)
         rates = None if missing is None else missing_rates(missing, self.domain)
+        asked, known = self.under(do, given)
         if given is not None and len(read_evidence(self.domain, given).names):
             with _offering_samples():
-                columns = self.inference.sample_given(given, n, rng)
+                columns = asked.inference.sample_given(known, n, rng)
         else:
-            columns = {}
-            for name in topological_order(self.parents):
-                columns[name] = self.nodes[name].sample(columns, rng, n)
+            fixed = read_evidence(self.domain, do)
+            columns = {name: np.full(n, code, dtype=np.int32) for name, code in fixed.states.items()}
+            columns |= {name: np.full(n, value) for name, value in fixed.values.items()}
+            for name in topological_order(asked.parents):
+                if name not in columns:
+                    columns[name] = self.nodes[name].sample(columns, rng, n)
         labels = {name: self.labels_of(name, columns[name]) for name in self.nodes}
         return labels if rates is None else with_missing(labels, rates, self.domain, rng)
 

@@ -232,13 +232,15 @@ def check_range(summary: Summary) -> None:
         if isinstance(question, Moments | MomentsBy):
             squares = np.abs(np.diagonal(answer.cross_pair[0], axis1=-2, axis2=-1)).reshape(-1, len(question.variables))
             good = (squares < MOST_SQUARES).all(axis=0)
-            total = np.abs(answer.total_pair[0]).reshape(squares.shape).sum(axis=0)
+            with np.errstate(over="ignore"):
+                total = np.abs(answer.total_pair[0]).reshape(squares.shape).sum(axis=0)
             weight = answer.weight_pair[0].sum()
             lost = (total > 0) & (total < np.sqrt(LEAST_SQUARE) * weight)
             lost &= squares.sum(axis=0) < LEAST_SQUARE * weight
             tiny |= {name: None for name, small in zip(question.variables, lost, strict=True) if small}
         elif isinstance(question, Patterns) and answer.rows.dtype.kind == "f":
-            sizes = np.nan_to_num(np.abs(answer.rows), nan=0.0, posinf=np.inf) * np.sqrt(answer.weights)[:, None]
+            with np.errstate(over="ignore"):  # Then it is infinite, and refused.
+                sizes = np.nan_to_num(np.abs(answer.rows), nan=0.0, posinf=np.inf) * np.sqrt(answer.weights)[:, None]
             good = (sizes < np.sqrt(MOST_SQUARES / max(len(sizes), 1))).all(axis=0)
         else:
             continue

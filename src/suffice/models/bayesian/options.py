@@ -35,12 +35,13 @@ def _weighs_rows(prior: Any) -> bool:
     return any(one.lower() == "bdeu" if isinstance(one, str) else hasattr(one, "joint_marginal") for one in some)
 
 
+EQUIVALENT_SAMPLE_SIZE = Idle(
+    "equivalent_sample_size",
+    lambda given: not _weighs_rows(given["prior"]),
+    "it is the weight of prior='bdeu' and of a prior network",
+)
 IDLE = (
-    Idle(
-        "equivalent_sample_size",
-        lambda given: not _weighs_rows(given["prior"]),
-        "it is the weight of prior='bdeu' and of a prior network",
-    ),
+    EQUIVALENT_SAMPLE_SIZE,
     *idle_without_em("nodes", "acceleration", "variance_floor", "start"),
 )
 
@@ -48,7 +49,7 @@ IDLE = (
 def check_mappings(options: Mapping[str, Any]) -> None:
     """Refuse anything but a dict for the options that go by node."""
     for option, example in BY_NODE.items():
-        value = options[option]
+        value = options.get(option)
         if value is not None and not isinstance(value, Mapping):
             raise OptionError(f"{option} is {value!r}; expected a dict by node, such as {example}.")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.engines.mixtures import GaussianMixture
+from suffice.fitting.inference import Inference, joined
 from suffice.fitting.portrait import (
     MOST_CELLS,
     Estimates,
@@ -29,6 +30,7 @@ from suffice.fitting.portrait import (
     table_grid,
 )
 from suffice.fitting.report import CountedRows
+from suffice.models.bayesian.nodes.estimates import redrawn
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.table import Table
@@ -54,9 +56,9 @@ def portrait_of(fitted: NetworkFitted) -> Portrait:
         graph=Graph(tuple(fitted.nodes), edges, directed=True),
         n_params=lambda: fitted.n_params,
         parameters=lambda: {node: fitted.table(node) for node in fitted.nodes},
-        text=partial(_text, fitted),
+        text=partial(text_of, fitted),
         variables=lambda: [variable_distribution(*pair) for pair in fitted.marginals().items()],
-        tables=[partial(_grid, fitted, name) for name in fitted.nodes],
+        tables=[partial(grid_of, fitted, name) for name in fitted.nodes],
         table=fitted.table,
         factors=partial(_factors, fitted),
     )
@@ -77,6 +79,9 @@ def portrait_of_network(network: BayesianNetwork) -> Portrait:
         table=network.table,
         matched=network.matched_statistics,
         estimates=partial(_estimates, network),
+        inference=partial(_inference, network),
+        redraw=partial(redrawn, network),
+        again=partial(_again, network),
         rescaled=rescaled_by(network),
     )
 
@@ -93,7 +98,7 @@ def variable_distribution(name: Hashable, answer: Any) -> VariableDistribution:
     return VariableDistribution.normal(name, mean, math.sqrt(variance))
 
 
-def _grid(fitted: NetworkFitted, name: Hashable) -> Grid | None:
+def grid_of(fitted: NetworkFitted, name: Hashable) -> Grid | None:
     """P(node | parents), or the coefficients of a node."""
     domain = fitted.nodes[name].domain
     if math.prod(variable.card for variable in domain.variables if variable.kind == "discrete") > MOST_CELLS:
@@ -111,7 +116,7 @@ def _heading(fitted: NetworkFitted, node: Hashable) -> str:
     return f"P({node} | {parents})" if parents else f"P({node})"
 
 
-def _text(fitted: NetworkFitted) -> str:
+def text_of(fitted: NetworkFitted) -> str:
     """The first tables."""
     shown = [f"{_heading(fitted, node)}\n{fitted.table(node)}" for node in list(fitted.nodes)[:MOST_PRINTED]]
     rest = len(fitted.nodes) - MOST_PRINTED
@@ -127,6 +132,21 @@ def _factors(fitted: NetworkFitted) -> Factors | None:
 
 
 # -- estimates -------------------------------------------------------------------------------------------------------
+
+
+def _inference(network: BayesianNetwork) -> Inference:
+    """Of all nodes that are learned; those that tied nodes share count once."""
+    return joined([network.node(name).inference() for name in network._learning.leading])
+
+
+def _again(network: BayesianNetwork) -> BayesianNetwork:
+    """A copy that knows all states and, where EM fitted it, begins where that ended."""
+    fitted, hidden = network.fitted_, network._learning.hidden
+    kept = {n: list(fitted.variable(n).states) for n in network.nodes if n not in hidden and fitted.variable(n).states}
+    again = network.clone().set_params(states={**kept, **(network._declared or {})})
+    if not or_none(lambda: fitted.climbed.expectations):
+        return again
+    return again.set_params(start=network, n_init=1)
 
 
 def _estimates(network: BayesianNetwork, level: float = 0.95, node: Hashable = None) -> Estimates:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -21,74 +22,241 @@ from suffice.errors import (
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
+from suffice.models.uncertain import LaterSpread, UncertainTable
+from suffice.records import record
+from suffice.table import Table
 
 if TYPE_CHECKING:
-    from suffice.fitting.contract import Judgement
     from suffice.fitting.fit import Fit
     from suffice.models.bayesian.em.standard_errors import ObservedErrors
+    from suffice.models.bayesian.error_bars.effect import Effect
+    from suffice.models.bayesian.error_bars.explain import Explanation
+    from suffice.models.bayesian.error_bars.sensitivity import Sensitivity
+    from suffice.models.bayesian.error_bars.spread import ParameterSpreads
+    from suffice.models.uncertain import Spread
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def _errors_of(fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> ObservedErrors | None:
-    """Standard errors from the observed information, where rows had missing values; None for a closed form."""
-    from suffice.models.em.rows import has_missing
+@record(frozen=True, eq=False)
+class LearnedParameters:
+    """The parameters of a network as a fit left them: how it learns its nodes, and the fit; None where it needed none.
 
-    if fit is None or fit.data is None or not has_missing(fit.data.statistics):
-        return None
-    errors: ObservedErrors | None = judged().kept
-    return errors
+    What a network says about its parameters, and answers with the error bars that follow from it.
+    """
+
+    fitted: NetworkFitted
+    learning: NodeLearning
+    fit: Fit[Any] | None
+
+    @cached_property
+    def _observed(self) -> ObservedErrors | None:
+        """Standard errors from the observed information, where rows had missing values; None for a closed form."""
+        from suffice.models.em.rows import has_missing
+
+        if self.fit is None or self.fit.data is None or not has_missing(self.fit.data.statistics):
+            return None
+        measured = self.fit.measured()
+        errors: ObservedErrors | None = None if measured is None else measured.kept
+        return errors
+
+    def _refuse_em(self) -> None:
+        if self._observed is not None:
+            raise EstimateError(NO_POSTERIOR)
+
+    def node(self, name: Hashable) -> Any:
+        """The fitted node; after EM its standard errors are those of the observed information."""
+        node, errors = self.fitted.nodes[name], self._observed
+        return node if errors is None or not errors.knows(node.name) else node.with_errors(errors)
+
+    @property
+    def posterior_(self) -> dict[Hashable, Any]:
+        """The posterior of the parameters of each node that has a prior; tied nodes have the same.
+
+        Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma distribution, GLM nodes the
+        normal distribution of Laplace's approximation. Without any prior it is an error; nodes without one are left
+        out, and so are, with a warning, those whose table does not fit.
+        """
+        self._refuse_em()
+        free = [node for name, node in self.fitted.nodes.items() if name not in self.learning.fixed]
+        nodes = [node for node in free if node.has_posterior]
+        if nodes:
+            return ByNode.of("posterior", nodes, lambda node: node.posterior_)
+        raise EstimateError("No node was fitted with a conjugate prior, so there is no posterior. Give prior=.")
+
+    @property
+    def standard_errors_(self) -> dict[Hashable, Table]:
+        """Standard errors of the parameters of each node that is not fixed, by label.
+
+        Tables: of each probability, sqrt(p (1 - p) / n) with n the weight of its row. Linear-Gaussian nodes: of weights
+        and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. GLM nodes:
+        of the coefficients, infinite for those that run away. They are those of the observed information at the
+        maximum; with a conjugate prior and complete rows, posterior standard deviations. A node whose table does not
+        fit is left out with a warning, and is an error when it is asked for.
+        """
+        free = [self.node(name) for name in self.fitted.nodes if name not in self.learning.fixed]
+        return ByNode.of("standard errors", free, lambda node: node.error_table())
+
+    def log_predictive(self, data: Any, *, columns: Any = None) -> Floats:
+        """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,).
+
+        Exact: for tables the posterior mean, for linear-Gaussian nodes Student's t; of tied nodes those that come
+        later in a row learn from those before. Fixed nodes count as known. The rows must be complete.
+        """
+        from suffice.models.row_answers import coded_columns
+
+        self._refuse_em()
+        nodes, fixed = self.fitted.nodes, self.learning.fixed
+        without = [name for name, node in nodes.items() if name not in fixed and node.log_evidence() is None]
+        if without:
+            raise EstimateError(f"{listing(without)} have no posterior in closed form. Give every node a prior=.")
+        tied = {name for group in self.learning.groups for name in group}
+        parts = []
+        for codes, n in coded_columns(data, self.fitted.domain, columns):
+            check_complete(codes, self.fitted.domain)
+            total = np.zeros(n)
+            for name, node in nodes.items():
+                if name not in tied:
+                    total += node.log_prob(codes) if name in fixed else node.predictive_log_prob(codes)
+            for group in self.learning.groups:
+                total += OF_GROUP[nodes[group[0]].kind]([nodes[name] for name in group], codes)
+            parts.append(total)
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    # -- answers with error bars -------------------------------------------------------------------------------------
+
+    @property
+    def spreads(self) -> ParameterSpreads:
+        """What is known about the parameters: a covariance, and draws; kept with the fit."""
+        kept: ParameterSpreads | None = None if self.fit is None else self.fit.spreads
+        if kept is None:
+            from suffice.models.bayesian.error_bars.spread import ParameterSpreads
+
+            groups = [self.learning.group_of(name) for name in self.learning.leading]
+            data = None if self.fit is None else self.fit.data
+            kept = ParameterSpreads(self.fitted.nodes, groups, self._observed, data and data.statistics)
+            if self.fit is not None:
+                self.fit.spreads = kept
+        return kept
+
+    def effect(
+        self,
+        outcome: Hashable,
+        do: Mapping[Any, Any],
+        *,
+        against: Mapping[Any, Any],
+        given: Mapping[Any, Any] | None = None,
+    ) -> Effect:
+        """How the outcome differs when nodes are set to `do` and when they are set to `against`, with its error bar.
+
+        Where nodes are hidden, an effect that does not follow from what is observed is refused, with the hedge that
+        keeps it from following.
+
+        Args:
+            outcome: the node on which they act.
+            do: states and values of nodes that are set from outside.
+            against: other states and values of the same nodes.
+            given: what is known of nodes that are not set; under the intervention, as in `query`.
+        """
+        from suffice.models.bayesian.error_bars.effect import effect_of
+
+        return effect_of(self, outcome, do, against, given)
+
+    def sensitivity(
+        self,
+        target: Hashable,
+        given: Mapping[Any, Any] | None = None,
+        *,
+        do: Mapping[Any, Any] | None = None,
+        state: Hashable | None = None,
+    ) -> Sensitivity:
+        """How P(target | given) follows every single parameter of the tables, the largest derivatives first.
+
+        Each entry is an exact function of its parameter, a quotient of linear ones, and says at which value another
+        state of the target becomes the most probable.
+
+        Args:
+            target: one discrete node.
+            given: states of nodes that are known, as in `query`.
+            do: states of nodes that are set from outside.
+            state: the state of the target whose probability is followed; by default the most probable one.
+        """
+        from suffice.models.bayesian.error_bars.sensitivity import sensitivity_of
+
+        return sensitivity_of(self, target, given, do, state)
+
+    def explain(
+        self, target: Hashable, given: Mapping[Any, Any] | None = None, *, do: Mapping[Any, Any] | None = None
+    ) -> Explanation:
+        """What P(target | given) rests on: what each finding moved, what an observation would tell, who takes part.
+
+        Args:
+            target: one discrete node.
+            given: the findings, as in `query`, in the order in which they came in.
+            do: states and values of nodes that are set from outside; they are no findings.
+        """
+        from suffice.models.bayesian.error_bars.explain import explanation_of
+
+        return explanation_of(self, target, given, do)
+
+    def carried(self, answer: Any, variables: Any, given: Any, do: Any) -> Any:
+        """An answer with what it varies by; one that has other errors, or none, as it is."""
+        if type(answer) is Table:
+            return UncertainTable.of(answer, LaterSpread(_spread_of_table, self, variables, *_kept(given, do)))
+        if self.fitted.inference.kind != "normal" or isinstance(answer, Table):
+            return answer
+        from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
+        from suffice.models.bayesian.queries.uncertain_normal import UncertainNormal
+
+        if not isinstance(answer, JointGaussian):
+            return answer
+        return UncertainNormal.of(answer, LaterSpread(_spread_of_normal, self, variables, *_kept(given, do)))
 
 
-def with_errors(node: Any, fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> Any:
-    """A node that gives its standard errors from the observed information, where EM has learned it."""
-    errors = _errors_of(fit, judged)
-    return node if errors is None or not errors.knows(node.name) else node.with_errors(errors)
+def _kept(*known: Mapping[Any, Any] | None) -> tuple[dict[Any, Any] | None, ...]:
+    """What was known, as it was when it was asked."""
+    return tuple(None if states is None else dict(states) for states in known)
 
 
-def _refuse_em(fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> None:
-    if _errors_of(fit, judged) is not None:
-        raise EstimateError(NO_POSTERIOR)
+def _spread_of_table(*question: Any) -> Spread:
+    from suffice.models.bayesian.error_bars.answers import spread_of_table
+
+    return spread_of_table(*question)
 
 
-def posteriors(
-    fitted: NetworkFitted, learning: NodeLearning, fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]
-) -> dict[Hashable, Any]:
-    """The posterior of the parameters of each node that has one and is not fixed."""
-    _refuse_em(fit, judged)
-    free = [node for name, node in fitted.nodes.items() if name not in learning.fixed]
-    nodes = [node for node in free if node.has_posterior]
-    if nodes:
-        return ByNode.of("posterior", nodes, lambda node: node.posterior_)
-    raise EstimateError("No node was fitted with a conjugate prior, so there is no posterior. Give prior=.")
+def _spread_of_normal(*question: Any) -> Spread:
+    from suffice.models.bayesian.error_bars.answers import spread_of_normal
+
+    return spread_of_normal(*question)
 
 
-def log_predictive(
-    fitted: NetworkFitted,
-    learning: NodeLearning,
-    fit: Fit[NetworkFitted] | None,
-    judged: Callable[[], Judgement],
-    data: Any,
-    columns: Any,
-) -> Floats:
-    """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,)."""
-    from suffice.models.row_answers import coded_columns
+def answered(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """The question of a network about some variables, whose answer carries its error bar."""
 
-    _refuse_em(fit, judged)
-    nodes, fixed = fitted.nodes, learning.fixed
-    without = [name for name, node in nodes.items() if name not in fixed and node.log_evidence() is None]
-    if without:
-        raise EstimateError(f"{listing(without)} have no posterior in closed form. Give every node a prior=.")
-    tied = {name for group in learning.groups for name in group}
-    parts = []
-    for codes, n in coded_columns(data, fitted.domain, columns):
-        check_complete(codes, fitted.domain)
-        total = np.zeros(n)
-        for name, node in nodes.items():
-            if name not in tied:
-                total += node.log_prob(codes) if name in fixed else node.predictive_log_prob(codes)
-        for group in learning.groups:
-            total += OF_GROUP[nodes[group[0]].kind]([nodes[name] for name in group], codes)
-        parts.append(total)
-    return np.concatenate(parts) if parts else np.empty(0)
+    def ask(net: Any, /, *args: P.args, **options: P.kwargs) -> R:
+        learned: LearnedParameters = net.parameters
+        return learned.carried(method(learned.fitted, *args, **options), *_asked(*args, **options))  # type: ignore[no-any-return]
+
+    return update_wrapper(ask, method)
+
+
+def _asked(variables: Any, given: Any = None, *, do: Any = None, **_: Any) -> tuple[Any, Any, Any]:
+    return variables, given, do
+
+
+def answered_by_node(
+    method: Callable[Concatenate[Any, P], dict[Hashable, Any]],
+) -> Callable[Concatenate[Any, P], dict[Hashable, Any]]:
+    """The question of a network about every variable: each of the answers carries its error bar."""
+
+    def ask(net: Any, /, *args: P.args, **options: P.kwargs) -> dict[Hashable, Any]:
+        learned: LearnedParameters = net.parameters
+        answers = method(learned.fitted, *args, **options)
+        _, given, do = _asked(None, *args, **options)
+        return {name: learned.carried(answer, name, given, do) for name, answer in answers.items()}
+
+    return update_wrapper(ask, method)
 
 
 class ByNode(dict[Hashable, Any]):

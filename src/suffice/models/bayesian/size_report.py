@@ -128,6 +128,8 @@ def size_report(
 
     Nodes that were learned from rows know which parent configurations occur.
     """
+    if data is None and columns is not None:
+        raise OptionError("columns= names those of data=, which is not given. Leave it out, or give data=.")
     learning, fitted = task.learning, None if fit is None else fit.fitted
     counted = fit is not None and fit.data is not None
     nodes = {} if fitted is None or data is not None else fitted.nodes

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from suffice.checks import choice, is_name
+from suffice.checks import choice, is_list, is_name
 from suffice.choices import Objective, choices
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, NotFittedError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
-from suffice.fitting.matrices import RowMatrix, matrix_of
+from suffice.fitting.matrices import RowMatrix, matrix_of, one_column, same_values
 from suffice.fitting.sklearn_face import checked_rows, one_target, remember, weights_of
 from suffice.models.bayesian.structure import Parents, is_form
 from suffice.records import set_fields
@@ -111,33 +111,15 @@ def with_target(data: Any, y: Any, target: Hashable, columns: Any) -> Any:
             f"y is given beside a {type(data).__name__}; expected an array or a table in memory. Put the target "
             f"{target!r} among its columns, and leave y out."
         )
-    labels = _one_column(y)
+    labels = one_column(y)
     rows = len(next(iter(table.values()))) if table else 0
     if len(labels) != rows:
         raise DataError(f"y has {len(labels)} values for {rows} rows of X; give one a row.")
-    if target in table and not _same(table[target], labels):
+    if target in table and not same_values(table[target], labels):
         raise DataError(
             f"X has a column {target!r}, which is the target, and y has other values. Leave y out, or the column."
         )
     return {**table, target: labels}
-
-
-def _one_column(y: Any) -> Any:
-    values = np.asarray(y, dtype=object) if isinstance(y, list | tuple) and any(v is None for v in y) else y
-    values = np.asarray(values) if isinstance(values, list | tuple) or not hasattr(values, "shape") else values
-    if len(values.shape) == 2 and values.shape[1] == 1:
-        values = np.asarray(values)[:, 0]
-    if len(values.shape) != 1:
-        raise DataError(f"y has the shape {tuple(values.shape)}; y should be a 1d array, one value a row.")
-    return values
-
-
-def _same(column: Any, y: Any) -> bool:
-    first, second = np.asarray(column), np.asarray(y)
-    if first.shape != second.shape:
-        return False
-    equal = np.asarray(first == second)
-    return bool((equal | ((first != first) & (second != second))).all())
 
 
 def columns_of(data: Any, columns: Any) -> list[Hashable]:
@@ -249,8 +231,19 @@ def declare_classes(net: Any, classes: Any) -> None:
         return
     if net.target is None:
         raise OptionError("classes= are the states of a target; this network has no target=.")
-    if net._fit is None and net.target not in net._variables:
-        net._variables[net.target] = Variable.discrete(net.target, np.asarray(classes).tolist())
+    if not is_list(classes):
+        raise OptionError(f"classes is {shortened(classes)}; expected a list of the states of the target.")
+    declared = Variable.discrete(net.target, np.asarray(classes).tolist())
+    known = net._variables.get(net.target) if net._fit is None else net.fitted_.variable(net.target)
+    if known is None:
+        net._variables[net.target] = declared
+        return
+    strange = [state for state in declared.states if known.find(state) is None]
+    if known.kind == "discrete" and strange:
+        raise OptionError(
+            f"classes= holds {listing(strange)}; the target {net.target!r} has the states {listing(known.states)} "
+            "already. Leave classes= out, or fit again with states= that has all of them."
+        )
 
 
 def target_partial_fit(
@@ -329,7 +322,7 @@ def mean_success(fitted: NetworkFitted, target: Hashable, predicted: Any, y: Any
     total = float(weight.sum())
     if not total > 0:
         raise OptionError("The score of no rows is undefined: all weights are zero.")
-    truth = np.asarray(_one_column(y))
+    truth = np.asarray(one_column(y))
     if len(truth) != len(predicted):
         raise DataError(f"y has {len(truth)} values for {len(predicted)} rows of X; give one a row.")
     if fitted.variable(target).kind == "discrete":

@@ -9,16 +9,12 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.choices import ChainExpectations, FieldSolver, Registered
-from suffice.errors import OptionError
-from suffice.fitting.contract import Inputs
 from suffice.models.chain_crf.decoding import ChainDecoder
 from suffice.models.chain_crf.fitted import ChainCRFFitted
-from suffice.models.chain_crf.tables import LabelRows, TokenForm, TokenTable
 from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.conditional_field.learning import STOCHASTIC, idle_unless
-from suffice.models.conditional_field.tables import in_the_kind_of
 from suffice.options import Idle, RunOptions, own_options
 
 
@@ -138,7 +134,7 @@ class ChainCRF(ConditionalField):
         Args:
             X: sequences, or a table with a row for each step: a pandas, polars or Arrow table, Parquet or CSV files, a
                 DuckDB relation, a Dask, Spark or Ray frame.
-            y: the labels of each sequence; of a table, the name of the column that holds them.
+            y: the labels of each sequence; of a table, their column by name, or in memory the labels of its rows.
             sample_weight: how many sequences each sequence stands for (n,); of a table, the column that holds it. Those
                 of weight 0 are left out.
             group: the column of a table that tells its sequences apart.
@@ -153,15 +149,8 @@ class ChainCRF(ConditionalField):
         Returns:
             self
         """
-        form = TokenForm(group, order, columns, features)
-        if not form.reads(X):
-            if self._options["memory_limit"] is not None:
-                raise OptionError(
-                    "memory_limit is for tables of tokens; sequences in lists are in memory already. Leave it out."
-                )
-            return super().fit(X, y, sample_weight, validation=validation)
-        more = {"y": y, "sample_weight": sample_weight, "validation": validation, "form": form}
-        return self._fitted_to(Inputs(X, more))
+        form = {"group": group, "order": order, "columns": columns, "features": features}
+        return self._learn(self._inputs(X, y, sample_weight, form, validation))
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
@@ -206,92 +195,12 @@ class ChainCRF(ConditionalField):
 
     # -- predictions -------------------------------------------------------------------------------------------------
 
-    def predict(
-        self,
-        X: Any,
-        *,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        columns: Any = None,
-        features: Hashable | None = None,
-    ) -> Any:
-        """The most probable labels (Viterbi) of each sequence; of a table, the label of each row.
-
-        Labels of a table are in the order of its rows and of its kind: a Series of pandas or polars, an Arrow array; an
-        array for files and queries; a frame that is not computed yet for Dask, Spark and Ray. Without `columns` those
-        are read that the model has features of.
-        """
-        form = TokenForm(group, order, columns, features)
-        return self._answered(X, form, marginals=False) if form.reads(X) else super().predict(X)
-
-    def predict_marginals(
-        self,
-        X: Any,
-        *,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        columns: Any = None,
-        features: Hashable | None = None,
-    ) -> Any:
-        """The probability of every label at every step, given the whole sequence: an array (steps, label) each.
-
-        Rows are read by number or by label: ``marginals[0][2]["B-NP"]``. Of a table a column for each label, in the
-        order of its rows and of its kind, as in `predict`.
-        """
-        form = TokenForm(group, order, columns, features)
-        return self._answered(X, form, marginals=True) if form.reads(X) else super().predict_marginals(X)
-
-    def _answered(self, X: Any, form: TokenForm, *, marginals: bool) -> Any:
-        fitted: ChainCRFFitted = self.fitted_
-        task = LabelRows(fitted.structure, fitted.weights, marginals)
-        return in_the_kind_of(X, TokenTable(X, form, self._options).mapped(task))
-
-    def score(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        columns: Any = None,
-        features: Hashable | None = None,
-    ) -> float:
-        """Mean log-likelihood of a sequence (weighted), natural logarithm; `accuracy` counts labels instead."""
-        form = TokenForm(group, order, columns, features)
-        if not form.reads(X):
-            return super().score(X, y, sample_weight)
-        task, fitted = self._task(), self.fitted_
-        data = task.compared_tokens(X, y, form, fitted.structure, sample_weight)
-        with data.held:
-            return task.objective(data).log_likelihood(fitted.weights) / data.weight
-
-    def score_samples(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        columns: Any = None,
-        features: Hashable | None = None,
-    ) -> Floats:
-        """Log p(labels | sequence) of each sequence (n,), natural logarithm.
-
-        Those of a table come in the order of their first rows, with `order` in that of their names.
-        """
-        form = TokenForm(group, order, columns, features)
-        if not form.reads(X):
-            return super().score_samples(X, y)
-        return TokenTable(X, form, self._options).scores(y, self.fitted_.decoder(1))
-
     def predict_k_best(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k most probable paths of each sequence (or all there are) with their log-probabilities, best first."""
         return self._decoder().best_lists(X, k)
 
     def _decoder(self) -> ChainDecoder:
-        fitted: ChainCRFFitted = self.fitted_
-        return fitted.decoder(self._options["threads"])
+        return self.fitted_.decoder(self._options["threads"])
 
     @classmethod
     def _fitted_from(cls, plain: Mapping[str, Any]) -> ChainCRFFitted:

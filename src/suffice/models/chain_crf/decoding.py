@@ -26,6 +26,10 @@ class ChainDecoder(FieldDecoder[FeatureSequences]):
         super().__init__(structure.labels)
         self.structure, self.weights, self.threads = structure, weights, threads
 
+    def in_one_thread(self) -> ChainDecoder:
+        """The same, for one of several shards that are worked on side by side."""
+        return ChainDecoder(self.structure, self.weights, 1)
+
     def read(self, X: Iterable[Any]) -> FeatureSequences:
         """Sequences with the features of the fit; others are left out."""
         sequences = read_sequences(X, space=self.structure.space)

@@ -141,8 +141,8 @@ def listed_sequences(X: Iterable[Any]) -> list[Any]:
     """The sequences in a list, none of them empty."""
     if is_table(X) and not isinstance(X, list | tuple):
         raise DataError(
-            f"X is a table ({type(X).__name__}), which fit, predict, predict_marginals and score read by group=; a "
-            "list of sequences is expected here, each a list of steps or an array."
+            f"X is a table ({type(X).__name__}), which fit, predict, score and evaluate read by group=; a list of "
+            "sequences is expected here, each a list of steps or an array."
         )
     if isinstance(X, Mapping) or not is_list(X):
         raise DataError(

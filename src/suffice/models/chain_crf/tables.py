@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, listing
 from suffice.models.chain_crf.decoding import ChainDecoder
@@ -22,38 +19,39 @@ from suffice.models.chain_crf.tokens import (
     TokenFeatures,
     TokenWork,
 )
-from suffice.models.conditional_field.tables import ScoreExamples, reads_table
-from suffice.models.sequence_answers import answers_of_sequences
-from suffice.sources.base import Batch, Source
+from suffice.models.conditional_field.labels import label_codes, label_key
+from suffice.models.conditional_field.tables import FieldTable, ReadExamples, TableForm
+from suffice.sources.base import Batch
 from suffice.sources.held import Held, Settled
-from suffice.sources.mapped import RowTask, free_names
-from suffice.sources.opening import open_source
 from suffice.sources.sequences import Sequences
 
 
 @dataclass(frozen=True)
-class TokenForm:
+class TokenForm(TableForm):
     """How a table of tokens is laid out: what tells sequences apart, what orders steps, and what holds features."""
 
-    group: Hashable | None = None
     order: Hashable | None = None
-    columns: Any = None
     features: Hashable | None = None
 
-    def reads(self, X: object) -> bool:
-        """Whether X is a table to be read by this form; an error where it cannot be."""
-        return reads_table(X, vars(self), ("group",))
 
-
-class TokenTable:
+class TokenTable(FieldTable[TokenForm, ChainDecoder]):
     """A table of tokens that is open: its source, its form, and how it is held."""
 
-    def __init__(self, X: object, form: TokenForm, options: Mapping[str, Any], sample_weight: object = None) -> None:
-        """options: those of the model."""
-        self.source: Source = open_source(X, sample_weight=sample_weight)
-        self.form, self.options = form, options
-        beside = [name for name in (form.group, form.order, form.features) if name is not None]
-        self.source.check_columns(beside)
+    @property
+    def beside(self) -> list[Hashable]:
+        """The columns that say how the table is laid out."""
+        form = self.form
+        return [name for name in (form.group, form.order, form.features) if name is not None]
+
+    @property
+    def order(self) -> Hashable | None:
+        """The column that orders the steps of a sequence."""
+        return self.form.order
+
+    @property
+    def raw(self) -> list[Hashable]:
+        """A column of lists of names is read as it is."""
+        return [] if self.form.features is None else [self.form.features]
 
     def _columns(self, label: Hashable | None, space: FeatureSpace | None) -> list[Hashable]:
         """The columns that hold features: those named, or all others; of a model those that it knows features of."""
@@ -81,14 +79,20 @@ class TokenTable:
         names = self._columns(None if label is None else label.name, space)
         if not names and label is None:  # Lists alone have no states to be settled.
             return Settled(Domain(), 0, 0.0)
-        declared = {} if label is None else {label.name: label}
-        domain = self.source.infer([*names, *declared], declared)
-        return self.source.settle(domain, threads=self.options["threads"])
+        return self.settle(names, label)
 
     def features(
-        self, settled: Settled, label: Hashable | None, space: FeatureSpace | None
+        self, settled: Settled, label: Hashable | None, space: FeatureSpace | None, *, grow: bool = False
     ) -> tuple[TokenFeatures, FeatureSpace]:
-        """How rows become a design; the names in a column of lists are found in one more pass."""
+        """How rows become a design; the names in a column of lists are found in one more pass.
+
+        space: the columns of a fit, which are all there are, or with `grow` the first ones.
+        """
+        if space is not None and space.kind == "columns":
+            raise DataError(
+                "The model was fitted to arrays, whose features are numbered; a table of tokens has named ones. Give "
+                "arrays, or fit a table."
+            )
         domain, name = settled.domain, self.form.features
         own = Domain(variable for variable in domain.variables if variable.name != label)
         vocabulary = None
@@ -97,62 +101,47 @@ class TokenTable:
             with self.source.hold(CountNames(name), listed, raw=[name], threads=self.options["threads"]) as held:
                 names: NameSet = held.sum(None)
             vocabulary = name, names.names
-        columns = FeatureColumns(space, self.options["hashing"])
+        columns = FeatureColumns(space, self.options["hashing"], grow=grow)
         return TokenFeatures.of(own, vocabulary, columns, self.options["bias"])
 
-    @property
-    def _raw(self) -> list[Hashable]:
-        return [] if self.form.features is None else [self.form.features]
-
-    def held(self, label: Hashable, labels: tuple[Any, ...] | None, space: FeatureSpace | None) -> HeldTokens:
+    def held(self, labels: tuple[Any, ...] | None, space: FeatureSpace | None) -> HeldTokens:
         """The sequences of the table with their labels, where they are.
 
         labels: those there may be; None: those seen. space: the columns of a fit; None: all that there are.
         """
-        self._check_label(label)
+        settled = self._labelled(labels, space)
+        return self._held(settled, *self.features(settled, self.label, space))
+
+    def joined(self, labels: tuple[Any, ...] | None, known: ChainStructure) -> HeldTokens:
+        """As `held`, for sequences that join a fit: features and labels that it has not seen come after its own."""
+        settled = self._labelled(labels, None)
+        if labels is None:
+            old = label_codes(known.labels)
+            seen = settled.domain[self.label].states
+            new = [state for state in seen if label_key(state) not in old]
+            both = Variable.discrete(self.label, (*known.labels, *new))
+            domain = Domain(both if variable.name == self.label else variable for variable in settled.domain.variables)
+            settled = replace(settled, domain=domain)
+        return self._held(settled, *self.features(settled, self.label, known.space, grow=True))
+
+    def _labelled(self, labels: tuple[Any, ...] | None, space: FeatureSpace | None) -> Settled:
+        label = self.checked_label()
         variable = Variable(label, "discrete") if labels is None else Variable.discrete(label, labels)
         settled = self.settled(variable, space)
         if not settled.rows:
             raise DataError("The table has no rows; expected at least one sequence.")
-        work, space = self.features(settled, label, space)
-        held: Held[Any] = self.source.hold(
-            TokenWork(work, label),
-            settled,
-            raw=self._raw,
-            memory_limit=self.options["memory_limit"],
-            threads=self.options["threads"],
-            group=self.form.group,
-            order=self.form.order,
-        )
-        return HeldTokens(held, space, settled.domain[label].states, self.source.passes)
+        return settled
 
-    def scores(self, label: Hashable, decoder: ChainDecoder) -> Floats:
-        """Log p(labels | sequence) of each sequence (n,)."""
+    def _held(self, settled: Settled, work: TokenFeatures, space: FeatureSpace) -> HeldTokens:
+        held = self.hold(TokenWork(work, self.label), settled)
+        return HeldTokens(held, space, settled.domain[self.label].states, self.source.passes)
+
+    def read_by(self, decoder: ChainDecoder, label: Variable | None) -> tuple[Settled, ReadExamples[FeatureSequences]]:
+        """What is settled of the columns that a fitted value has features of, and how it reads them."""
         structure = decoder.structure
-        self._check_label(label)
-        settled = self.settled(Variable.discrete(label, structure.labels), structure.space)
-        features, _ = self.features(settled, label, structure.space)
-        ask = ScoreExamples(decoder, SequencesOf(structure, features), label, "step")
-        form, threads = self.form, self.options["threads"]
-        logs = answers_of_sequences(ask, self.source, settled, form.group, form.order, threads, self._raw)
-        return np.array(logs, dtype=np.float64)
-
-    def _check_label(self, label: Hashable | None) -> None:
-        if label is None:
-            raise OptionError("y is missing: name the column of the table that holds the labels, as in y='label'.")
-        self.source.check_columns([label])
-
-    def mapped(self, task: LabelRows) -> Any:
-        """What a task makes of every row, whole sequences at a time."""
-        fitted_space = task.structure.space
-        settled = self.settled(None, fitted_space)
-        work, _ = self.features(settled, None, fitted_space)
-        wanted = task.structure.labels if task.marginals else ["predicted"]
-        asked = replace(task, features=work, names=free_names(wanted, self.source.columns))
-        form, threads = self.form, self.options["threads"]
-        return self.source.map(
-            asked, settled.domain, group=form.group, order=form.order, raw=self._raw, threads=threads
-        )
+        settled = self.settled(label, structure.space)
+        features, _ = self.features(settled, None if label is None else label.name, structure.space)
+        return settled, ReadExamples(decoder.in_one_thread(), SequencesOf(structure, features))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,30 +171,3 @@ class SequencesOf:
         assert batch.offsets is not None
         check_lengths(self.structure, batch.offsets)
         return Sequences(self.features.design(batch), batch.offsets)
-
-
-@dataclass(frozen=True, eq=False)
-class LabelRows(RowTask):
-    """Labels, or their probabilities, for the rows of whole sequences; it travels to where the rows are."""
-
-    structure: ChainStructure
-    weights: Floats
-    marginals: bool
-    features: TokenFeatures | None = None
-    names: tuple[str, ...] = ()
-
-    def __call__(self, batch: Batch) -> dict[Hashable, Any]:
-        """Columns of one value a row."""
-        assert self.features is not None
-        decoder = ChainDecoder(self.structure, self.weights, 1)
-        sequences = SequencesOf(self.structure, self.features)(batch)
-        if self.marginals:
-            rows = np.concatenate(decoder.marginals(sequences))
-            return dict(zip(self.names, rows.T, strict=True))
-        return {self.names[0]: [decoder.labels[code] for code in decoder.best_codes(sequences).tolist()]}
-
-    def example(self) -> dict[Hashable, Any]:
-        """A probability for each label, or the first label."""
-        if self.marginals:
-            return dict.fromkeys(self.names, np.zeros(1))
-        return {self.names[0]: [self.structure.labels[0]]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ from suffice.models.conditional_field.labels import counted, label_codes, label_
 from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.stochastic import Epochs, ShardedStochastic
+from suffice.models.conditional_field.tables import TableForm
 from suffice.models.conditional_field.task import FieldData, FieldTask, Watch
 from suffice.sources.held import HeldHere
 
@@ -57,42 +58,50 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainData, Chain
     """What a `ChainCRF` declares."""
 
     without_checkpoint = STOCHASTIC
+    form = TokenForm
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, given: Inputs, known: FieldFitted[ChainStructure] | None, purpose: Purpose) -> ChainData:
         """Sequences in lists, or those of a table of tokens."""
-        form: TokenForm | None = given["form"]
+        form = given["form"]
         if form is None:
             return super().read(given, known, purpose)
-        tokens = TokenTable(given.data, form, self.options, given["sample_weight"])
-        held = tokens.held(given["y"], self.declared(known), None)
-        data = self.structured_tokens(held)
+        tokens, before = self.table(given.data, form, given["y"], given["sample_weight"]), None
+        if known is None or purpose != "join":
+            held = tokens.held(self.declared(known), None)
+        else:
+            before = known.structure
+            held = tokens.joined(self.declared(known), before)
+        data = self.structured_tokens(held, before)
         if given["validation"] is None:
             return data
         return replace(data, watch=self.watch_tokens(given["validation"], form, data.structure))
 
-    def structured_tokens(self, tokens: HeldTokens) -> ChainData:
-        """The data of held sequences: one round tells which weights there are."""
+    def table(self, X: object, form: TableForm, y: object = None, sample_weight: object = None) -> TokenTable:
+        """A table of tokens that is open."""
+        assert isinstance(form, TokenForm)
+        return TokenTable(X, form, self.options, y, sample_weight)
+
+    def structured_tokens(self, tokens: HeldTokens, before: ChainStructure | None = None) -> ChainData:
+        """The data of held sequences: one round tells which weights there are, beside those there were `before`."""
         space, size, least = tokens.space, len(tokens.labels), self.options["min_frequency"]
         seen, counts = tokens.held.sum((space.width, size), seen_labels).parts
+        least = 0 if before is not None else least
         kept = counts.whole() >= least if least > 0 else np.ones(space.width, np.bool_)
         if space.bias:
             kept[-1] = True
         named = space.kind == "named"
         narrow = space.of_columns(kept) if named else space
         seen = seen.of_columns(kept, renumber=named)
-        structure = structure_of(
-            narrow, seen, tokens.labels, self.weight_options, columns=None if named or not least > 0 else kept
-        )
+        columns = None if named or not least > 0 else kept
+        structure = structure_of(narrow, seen, tokens.labels, self.weight_options, before, columns=columns)
         layout = structure.layout.spread_over(np.flatnonzero(kept), space.width) if named else structure.layout
         return ChainData.of(tokens.held, structure, layout=layout, passes=tokens.passes)
 
-    def compared_tokens(
-        self, X: object, y: Hashable, form: TokenForm, structure: ChainStructure, sample_weight: object = None
-    ) -> ChainData:
+    def compared_tokens(self, X: object, y: object, form: TokenForm, structure: ChainStructure) -> ChainData:
         """Held sequences of a table with the features and labels of a structure."""
-        tokens = TokenTable(X, form, self.options, sample_weight).held(y, structure.labels, structure.space)
+        tokens = self.table(X, form, y).held(structure.labels, structure.space)
         return ChainData.of(tokens.held, structure, layout=structure.layout, passes=tokens.passes)
 
     def watch_tokens(self, validation: Any, form: TokenForm, structure: ChainStructure) -> Watch:

@@ -23,7 +23,7 @@ from suffice.models.chain_crf.rounds import ChainShard, FeatureSequences, Labell
 from suffice.models.chain_crf.structure import SeenLabels
 from suffice.models.conditional_field.labels import LARGEST, too_large
 from suffice.models.conditional_field.shards import PartOfVector
-from suffice.models.conditional_field.tables import codes_in_column
+from suffice.models.conditional_field.tables import codes_in_column, finite_column, weights_in_column
 from suffice.sources.base import Batch
 from suffice.sources.reduction import Answers
 from suffice.sources.sequences import Sequences
@@ -109,9 +109,10 @@ def listed_names(lists: Any, column: Hashable) -> tuple[Ints, list[str], Ints]:
 class FeatureColumns:
     """Names of features get columns of a design: new ones, those of a space that is known, or by their digest."""
 
-    def __init__(self, space: FeatureSpace | None, hashing: int | None) -> None:
-        """space: the columns of an earlier fit, whose names are all there are. hashing: how many columns there are."""
+    def __init__(self, space: FeatureSpace | None, hashing: int | None, *, grow: bool = False) -> None:
+        """space: the columns of an earlier fit; its names are all there are unless they `grow`. hashing: the width."""
         self._known, self._hashing = space, hashing
+        self._grows = space is None or grow
         if space is not None and space.kind == "hashed":
             self._hashing = space.width - space.bias
         self._places: dict[str, int] = {} if space is None else dict(space.places)
@@ -120,16 +121,18 @@ class FeatureColumns:
         """The column of each name; -1 for one that a known space does not have."""
         if self._hashing is not None:
             columns = [zlib.crc32(name.encode()) % self._hashing for name in names]
-        elif self._known is not None:
-            columns = [self._places.get(name, -1) for name in names]
-        else:
+        elif self._grows:
             columns = [self._places.setdefault(name, len(self._places)) for name in names]
+        else:
+            columns = [self._places.get(name, -1) for name in names]
         return np.array(columns, np.int32)
 
     def space(self, bias: bool) -> FeatureSpace:
         """All columns, once every name has been met."""
         if self._known is not None:
-            return self._known
+            if not self._grows or self._hashing is not None:
+                return self._known
+            bias = self._known.bias
         if self._hashing is not None:
             return FeatureSpace("hashed", self._hashing + bias, bias=bias)
         return FeatureSpace("named", len(self._places) + bias, tuple(self._places), bias)
@@ -180,7 +183,7 @@ class TokenFeatures:
         for name, values in zip(batch.real, batch.reals, strict=True):
             if self.numbers[name] >= 0:
                 places.append(np.full(batch.rows, self.numbers[name], np.int32))
-                amounts.append(_finite_column(values, name, batch))
+                amounts.append(_numbers(values, name, batch))
         if self.bias:
             places.append(np.full(batch.rows, self.width - 1, np.int32))
             amounts.append(np.ones(batch.rows))
@@ -208,14 +211,8 @@ class TokenFeatures:
         return Matrix(indptr, indices, values, self.width)
 
 
-def _finite_column(values: Floats, name: Hashable, batch: Batch) -> Floats:
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        raise MissingValueError(
-            f"Column {name!r} is {values[wrong[0]]} (row {batch.number(int(wrong[0]))}); expected a finite number. "
-            "Fill it in, or leave the column out by columns=."
-        )
-    if len(values):
+def _numbers(values: Floats, name: Hashable, batch: Batch) -> Floats:
+    if len(finite_column(values, name, batch)):
         _finite(float(np.abs(values).max()), name)
     return values
 
@@ -243,19 +240,11 @@ class TokenWork(LabelledChainWork):
         matrix, own = compact(self.features.design(batch))
         codes: Numbers = codes_in_column(batch, self.label, "step").astype(np.int32)
         examples: FeatureSequences = Sequences(matrix, batch.offsets)
-        weights = np.ones(len(examples)) if batch.weights is None else _weights(batch.weights, examples.offsets)
+        weights = weights_in_column(batch, "step", "sequence")
         if weights.all():
             return ChainShard(examples, codes, weights, own)
         kept = np.flatnonzero(weights)
         return ChainShard(examples.chosen(kept), codes[examples.steps_of(kept)[0]], weights[kept], own)
-
-
-def _weights(weights: Floats, offsets: Ints) -> Floats:
-    """The weight of each sequence, which its rows share."""
-    own = weights[offsets[:-1]]
-    if not (np.repeat(own, np.diff(offsets)) == weights).all():
-        raise DataError("The rows of a sequence have different weights; a weight is that of a whole sequence.")
-    return own
 
 
 def seen_labels(shard: ChainShard, shape: tuple[int, int]) -> Answers:

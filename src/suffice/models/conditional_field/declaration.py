@@ -5,24 +5,26 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.errors import OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
-from suffice.fitting.driver import Fit, run, solve
+from suffice.fitting.driver import Fit, closed_on_failure, run, solve
 from suffice.fitting.estimator import Estimator
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.fitting.sklearn_face import role_of_sequences
+from suffice.models.conditional_field import estimates as told
 from suffice.models.conditional_field.decoding import FieldDecoder
 from suffice.models.conditional_field.evaluation import Evaluation
 from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import sequence_weights
-from suffice.models.conditional_field.marginals import Marginals
 from suffice.models.conditional_field.matched import FeatureTotals
+from suffice.models.conditional_field.tables import TableColumns, in_the_kind_of
 from suffice.models.conditional_field.task import FieldTask
 
 if TYPE_CHECKING:
@@ -51,54 +53,40 @@ class ConditionalField(Estimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Iterable[Any],
-        y: Iterable[Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        validation: tuple[Any, Any] | None = None,
-    ) -> Self:
-        """Learn the weights.
+    def _inputs(self, X: Any, y: Any, sample_weight: Any, columns: Mapping[str, Any], validation: Any = None) -> Inputs:
+        """What is given to a fit, with the form of a table where X is one."""
+        form = self._task().form.reading(X, columns)
+        return Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation, "form": form})
 
-        Args:
-            X: the examples, in one of the forms that the class names.
-            y: the labels of each example, as the class says.
-            sample_weight: how many examples each example stands for (n,); those of weight 0 are left out.
-            validation: examples and labels (X, y); the fit ends when their log-likelihood no longer rises.
-
-        Returns:
-            self
-        """
-        return self._fitted_to(Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation}))
-
-    def _fitted_to(self, given: Inputs) -> Self:
+    def _learn(self, given: Inputs) -> Self:
+        if given["form"] is None and self._options["memory_limit"] is not None:
+            raise OptionError(
+                f"memory_limit is for tables; {self._task().words[0]}s in lists are in memory already. Leave it out."
+            )
         self._refuse_idle(validation=given["validation"])
         earlier = self._fit if self._options["warm_start"] else None
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
 
-    def partial_fit(
-        self, X: Iterable[Any], y: Iterable[Any] | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, **columns: Unpack[TableColumns]) -> Self:
         """Go through these examples once, in their order, with steps of `step_size`: stochastic ascent.
 
         The prior counts with one over the number of examples of this call for each. The first call begins at zero. With
         solver="adam" or "perceptron" the updates are those, else plain ascent; moments and means go on from call to
         call. An example of weight w moves the weights w times as far. Features, pairs and labels of sequences that were
         not seen before enter with a weight of 0; those of graphs are settled by the first call, unless `labels` says
-        them.
+        them. Of a table whose rows are elsewhere the order is that of its shards: each goes through its own examples.
         """
         known, task = None if self._fit is None else self._fit.fitted, self._task()
-        data = task.read(Inputs(X, {"y": y, "sample_weight": sample_weight}), known, "join")
-        return self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
+        data = task.read(self._inputs(X, y, sample_weight, columns), known, "join")
+        with closed_on_failure(data):
+            return self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
 
     # -- what was learned --------------------------------------------------------------------------------------------
 
     @property
     def labels_(self) -> tuple[Any, ...]:
         """The labels, in the order of the weights."""
-        fitted: FieldFitted[Any] = self.fitted_
-        return tuple(fitted.structure.labels)
+        return tuple(self.fitted_.structure.labels)
 
     @property
     def classes_(self) -> list[Any]:
@@ -117,8 +105,7 @@ class ConditionalField(Estimator):
         Of a chain ("state", feature, label), ("transition", from, to), ("start", label) and so on; of graphs
         ("nodes", label, feature), ("edges", label, label, feature) and so on.
         """
-        fitted: FieldFitted[Any] = self.fitted_
-        return list(fitted.structure.names())
+        return list(self.fitted_.structure.names())
 
     @property
     def gradient_norm_(self) -> float:
@@ -133,6 +120,8 @@ class ConditionalField(Estimator):
         if not report.certificate.exact:
             about += f" Where graphs are too wide, the slope is that of another objective: {report.certificate.engine}."
         return totals.matched(self.fitted_.structure.names, max(report.weight, 1e-300), about)
+
+    standard_errors_of = told.standard_errors_of
 
     @property
     def label_shares_(self) -> Floats | None:
@@ -155,26 +144,41 @@ class ConditionalField(Estimator):
             variables=lambda: given,
             matched=self.matched_statistics,
             estimates=lambda level, node: Estimates(note=note),
+            inference=partial(told.inference_of, self),
+            inference_with=partial(told.inference_with, self),
+            redraw=partial(told.redrawn, self),
         )
 
     # -- predictions -------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Iterable[Any]) -> list[list[Any]]:
-        """The most probable labels of each example: of sequences by Viterbi.
+    def _table(self, X: Any, columns: Mapping[str, Any], y: Any = None, sample_weight: Any = None) -> Any:
+        """The table that X is; None where it is none."""
+        task = self._task()
+        form = task.form.reading(X, columns)
+        return None if form is None else task.table(X, form, y, sample_weight)
+
+    def predict(self, X: Any, **columns: Unpack[TableColumns]) -> Any:
+        """The most probable labels of each example: of sequences by Viterbi; of a table, the label of each row.
 
         Of graphs too wide for exact inference those of the highest score that loopy belief propagation and annealing
-        find.
+        find. Labels of a table are in the order of its rows and of its kind: a Series of pandas or polars, an Arrow
+        array; an array for files and queries; a frame that is not computed yet for Dask, Spark and Ray. The keywords
+        are those of `fit`; without `columns` a chain reads those that it has features of.
         """
-        return self._decoder().predict(X)
+        decoder, table = self._decoder(), self._table(X, columns)
+        return decoder.predict(X) if table is None else in_the_kind_of(X, table.mapped(decoder, marginals=False))
 
-    def predict_marginals(self, X: Iterable[Any]) -> list[Marginals]:
+    def predict_marginals(self, X: Any, **columns: Unpack[TableColumns]) -> Any:
         """The probability of every label at every step or node, given the whole example: an array (steps, label) each.
 
         Rows are read by number or by label: ``marginals[0][2]["B-NP"]``. Those of Gibbs sampling (`inference="gibbs"`,
         graphs too wide) have `standard_errors` (nodes, label), an `effective_sample_size` and an `r_hat`; a warning
-        says where their chains do not mix.
+        says where their chains do not mix. Of a table a column for each label, in its kind, as in `predict`.
         """
-        return self._decoder().predict_marginals(X)
+        decoder, table = self._decoder(), self._table(X, columns)
+        if table is None:
+            return decoder.predict_marginals(X)
+        return in_the_kind_of(X, table.mapped(decoder, marginals=True))
 
     def sample_labels(self, X: Iterable[Any], n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
         """For each example n draws of its labels from p(labels | example)."""
@@ -182,26 +186,35 @@ class ConditionalField(Estimator):
 
     # -- how good ----------------------------------------------------------------------------------------------------
 
-    def score_samples(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Floats:
-        """Log p(labels | example) of each example (n,), natural logarithm."""
-        return self._decoder().score_samples(X, y)
+    def score_samples(self, X: Any, y: Any = None, **columns: Unpack[TableColumns]) -> Floats:
+        """Log p(labels | example) of each example (n,), natural logarithm.
 
-    def evaluate(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Evaluation:
+        Those of a table come in the order of their first rows, with `order` or `node` in that of their names.
+        """
+        decoder, table = self._decoder(), self._table(X, columns, y)
+        scores: Floats = decoder.score_samples(X, y) if table is None else table.scores(decoder)
+        return scores
+
+    def evaluate(self, X: Any, y: Any = None, **columns: Unpack[TableColumns]) -> Evaluation:
         """The share of labels predicted right, precision, recall and F1 of each label and, for chunk labels, of chunks.
 
-        Labels that the fit has not seen count as missed.
+        Labels that the fit has not seen count as missed. Of a table only these counts travel.
         """
-        return self._decoder().evaluate(X, y)
+        decoder, table = self._decoder(), self._table(X, columns, y)
+        rates: Evaluation = decoder.evaluate(X, y) if table is None else table.evaluated(decoder)
+        return rates
 
-    def score(self, X: Iterable[Any], y: Iterable[Any] | None = None, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **columns: Unpack[TableColumns]) -> float:
         """Mean log-likelihood of an example (weighted), natural logarithm; `accuracy` counts labels instead."""
-        decoder = self._decoder()
+        decoder, table = self._decoder(), self._table(X, columns, y, sample_weight)
+        if table is not None:
+            return float(table.score(decoder))
         logs = decoder.score_samples(X, y)
         return float(np.average(logs, weights=sequence_weights(sample_weight, len(logs), words=decoder.words)))
 
-    def accuracy(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
+    def accuracy(self, X: Any, y: Any = None, **columns: Unpack[TableColumns]) -> float:
         """The share of labels that are predicted right."""
-        return self.evaluate(X, y).accuracy
+        return self.evaluate(X, y, **columns).accuracy
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -77,36 +78,98 @@ class Evaluation:
         return pd.DataFrame(rows, columns=["kind", "name", "precision", "recall", "f1", "support"])
 
 
+@dataclass(frozen=True)
+class LabelTally:
+    """How often each name was given, predicted, and both at one place."""
+
+    support: Counter[Any]
+    predicted: Counter[Any]
+    right: Counter[Any]
+
+    def __add__(self, other: LabelTally) -> LabelTally:
+        """Of both sets of examples."""
+        return LabelTally(self.support + other.support, self.predicted + other.predicted, self.right + other.right)
+
+    def rates(self, name: Any) -> Rates:
+        """Of one name."""
+        return _rates(self.right[name], self.predicted[name], self.support[name])
+
+    def total(self) -> Rates:
+        """Of all names together."""
+        return _rates(self.right.total(), self.predicted.total(), self.support.total())
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What some examples say about predicted labels; examples in several places add up.
+
+    `labels` are counted by what tells them apart, `names` are the labels themselves; `spans` are chunks by type, None
+    where some label is no chunk label.
+    """
+
+    tokens: int
+    hits: int
+    examples: int
+    whole: int
+    names: dict[Any, Any]
+    labels: LabelTally
+    spans: LabelTally | None
+
+    @classmethod
+    def of(cls, truth: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> Agreement:
+        """Of sequences of labels, and of as many predictions."""
+        if len(truth) != len(predicted):
+            raise DataError(f"There are {len(truth)} sequences of labels and {len(predicted)} of predictions.")
+        names: dict[Any, Any] = {}
+        support, guesses, right = Counter[Any](), Counter[Any](), Counter[Any]()
+        whole = 0
+        for s, (true, guess) in enumerate(zip(truth, predicted, strict=True)):
+            if len(true) != len(guess):
+                raise DataError(f"Sequence {s} has {len(true)} labels and {len(guess)} predictions.")
+            keys, guessed = [list(map(label_key, labels)) for labels in (true, guess)]
+            for key, label in (*zip(keys, true, strict=True), *zip(guessed, guess, strict=True)):
+                names.setdefault(key, label)
+            same = [key for key, other in zip(keys, guessed, strict=True) if key == other]
+            support.update(keys)
+            guesses.update(guessed)
+            right.update(same)
+            whole += len(same) == len(keys)
+        spans = _tally_of_spans(truth, predicted) if _of_chunks(names.values()) else None
+        tally = LabelTally(support, guesses, right)
+        return cls(support.total(), right.total(), len(truth), whole, names, tally, spans)
+
+    def __add__(self, other: Agreement) -> Agreement:
+        """Of both sets of examples."""
+        return Agreement(
+            self.tokens + other.tokens,
+            self.hits + other.hits,
+            self.examples + other.examples,
+            self.whole + other.whole,
+            {**other.names, **self.names},
+            self.labels + other.labels,
+            None if self.spans is None or other.spans is None else self.spans + other.spans,
+        )
+
+    def evaluation(self) -> Evaluation:
+        """Shares and rates."""
+        rates: dict[Any, Rates] = {}
+        for key in _ordered(self.names):
+            # A dict takes True and 1 for one key; the second of them is shown as text.
+            name = repr(self.names[key]) if self.names[key] in rates else self.names[key]
+            rates[name] = self.labels.rates(key)
+        spans = self.spans if _chunked(list(self.names.values())) else None
+        return Evaluation(
+            self.hits / max(self.tokens, 1),
+            self.whole / max(self.examples, 1),
+            rates,
+            None if spans is None else {kind: spans.rates(kind) for kind in sorted({*spans.support, *spans.predicted})},
+            None if spans is None else spans.total(),
+        )
+
+
 def evaluate(truth: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> Evaluation:
     """Compare sequences of labels; chunks are read as the script of the CoNLL shared tasks reads them."""
-    if len(truth) != len(predicted):
-        raise DataError(f"There are {len(truth)} sequences of labels and {len(predicted)} of predictions.")
-    tokens = hits = whole = 0
-    support: dict[Any, int] = {}
-    predictions: dict[Any, int] = {}
-    right: dict[Any, int] = {}
-    labels: dict[Any, Any] = {}
-    for s, (true, guess) in enumerate(zip(truth, predicted, strict=True)):
-        if len(true) != len(guess):
-            raise DataError(f"Sequence {s} has {len(true)} labels and {len(guess)} predictions.")
-        same = 0
-        for label, other in zip(true, guess, strict=True):
-            key, guessed = label_key(label), label_key(other)
-            labels.setdefault(key, label)
-            labels.setdefault(guessed, other)
-            support[key] = support.get(key, 0) + 1
-            predictions[guessed] = predictions.get(guessed, 0) + 1
-            if key == guessed:
-                right[key] = right.get(key, 0) + 1
-                same += 1
-        tokens, hits, whole = tokens + len(true), hits + same, whole + (same == len(true))
-    rates: dict[Any, Rates] = {}
-    for key in _ordered(labels):
-        # A dict takes True and 1 for one key; the second of them is shown as text.
-        name = repr(labels[key]) if labels[key] in rates else labels[key]
-        rates[name] = _rates(right.get(key, 0), predictions.get(key, 0), support.get(key, 0))
-    spans, all_spans = _span_rates(truth, predicted) if _chunked(list(labels.values())) else (None, None)
-    return Evaluation(hits / max(tokens, 1), whole / max(len(truth), 1), rates, spans, all_spans)
+    return Agreement.of(truth, predicted).evaluation()
 
 
 def chunks(labels: Iterable[Any]) -> set[tuple[int, int, str]]:
@@ -133,18 +196,13 @@ def chunks(labels: Iterable[Any]) -> set[tuple[int, int, str]]:
     return spans
 
 
-def _span_rates(truth: Iterable[Any], predicted: Iterable[Any]) -> tuple[dict[str, Rates], Rates]:
-    support: dict[str, int] = {}
-    predictions: dict[str, int] = {}
-    right: dict[str, int] = {}
+def _tally_of_spans(truth: Iterable[Any], predicted: Iterable[Any]) -> LabelTally:
+    tally = LabelTally(Counter(), Counter(), Counter())
     for true, guess in zip(truth, predicted, strict=True):
         here, there = chunks(true), chunks(guess)
-        for counts, spans in ((support, here), (predictions, there), (right, here & there)):
-            for _, _, kind in spans:
-                counts[kind] = counts.get(kind, 0) + 1
-    kinds = sorted({*support, *predictions})
-    each = {kind: _rates(right.get(kind, 0), predictions.get(kind, 0), support.get(kind, 0)) for kind in kinds}
-    return each, _rates(sum(right.values()), sum(predictions.values()), sum(support.values()))
+        for counts, spans in ((tally.support, here), (tally.predicted, there), (tally.right, here & there)):
+            counts.update(kind for _, _, kind in spans)
+    return tally
 
 
 def _rates(hits: int, predictions: int, support: int) -> Rates:
@@ -154,10 +212,15 @@ def _rates(hits: int, predictions: int, support: int) -> Rates:
     return Rates(precision, recall, f1, support)
 
 
+def _of_chunks(names: Iterable[Any]) -> bool:
+    """Whether all labels may be those of chunks."""
+    return all(isinstance(name, str) and (name == "O" or name.partition("-")[0] in PREFIXES) for name in names)
+
+
 def _chunked(names: Sequence[Any]) -> bool:
     """Whether the labels are chunk labels, all of them with types (``B-x``) or all without (``B``, ``I``, ``O``)."""
     inside = [name for name in names if name != "O"]
-    if not inside or not all(isinstance(name, str) and name.partition("-")[0] in PREFIXES for name in inside):
+    if not inside or not _of_chunks(inside):
         return False
     typed = [bool(name.partition("-")[2]) for name in inside]
     # Lone letters such as E may be anything; O beside them, or B and I together, say that they are chunks.

@@ -144,6 +144,16 @@ class SeparableLabels(ABC):
         """The slope (k,) of the log-likelihood at weights of 0."""
 
 
+def along_known_directions(labels: SeparableLabels, objective: FieldObjective[Any], weights: Floats) -> FieldExistence:
+    """Whether the likelihood rises for ever along the ends of features, or along weights (k,); else undecided."""
+    alone = at_their_ends(labels.observed, *labels.ends())
+    if not objective.exact:
+        return FieldExistence(False, alone) if alone.any() else UNDECIDED
+    directions = (alone, weights)
+    rising = next((one for one in directions if one.any() and labels.separation(one).complete), None)
+    return UNDECIDED if rising is None else FieldExistence(False, rising)
+
+
 def check_existence(
     labels: SeparableLabels, objective: FieldObjective[Any], weights: Floats, rank: FeatureRank
 ) -> FieldExistence:
@@ -153,12 +163,9 @@ def check_existence(
     pseudo-likelihood, rise for ever. Others are tried where best labels are exact: that of the weights, then whether
     the curvature proves a maximum and, with few weights, all directions.
     """
-    alone = at_their_ends(labels.observed, *labels.ends())
-    if not objective.exact:
-        return FieldExistence(False, alone) if alone.any() else UNDECIDED
-    for direction in (alone, weights):
-        if direction.any() and labels.separation(direction).complete:
-            return FieldExistence(False, direction)
+    separated = along_known_directions(labels, objective, weights)
+    if separated.exists is False or not objective.exact:
+        return separated
     rise = None
     if rank.exact and len(weights) <= MOST_CURVED:
         rise = ends_nearby(objective, weights, labels.ranges(), rank.value)

@@ -24,6 +24,7 @@ from suffice.models.conditional_field.existence import (
     UNDECIDED,
     FieldExistence,
     SeparableLabels,
+    along_known_directions,
     check_existence,
 )
 from suffice.models.conditional_field.fitted import FieldFitted
@@ -41,6 +42,7 @@ from suffice.models.conditional_field.priors import WeightPenalties, read_prior
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.shards import LabelledShard, extent, label_counts
 from suffice.models.conditional_field.stochastic import Epochs, StochasticPlan
+from suffice.models.conditional_field.tables import FieldTable, TableForm
 from suffice.sources.held import Held, HeldHere
 
 #: The mean log-likelihood of a validation set, as a function of the weights.
@@ -112,8 +114,14 @@ class FieldTask(ABC, Generic[Field, E, D, S]):
     without_checkpoint: ClassVar[tuple[str, ...]] = ()
     #: What messages call the things that have labels, and what has one label.
     words: ClassVar[Words] = SEQUENCES
+    #: How a table of examples is laid out.
+    form: ClassVar[type[TableForm]] = TableForm
 
     # -- what a shape says -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def table(self, X: object, form: Any, y: object = None, sample_weight: object = None) -> FieldTable[Any, Any]:
+        """A table of examples that is open."""
 
     @abstractmethod
     def listed(self, X: Iterable[Any]) -> list[Any]:
@@ -378,8 +386,12 @@ class OneFieldPass(FieldProblem):
         rank = task.rank(data, self.objective, bounded=True)
         return self.solution(outcome, rank, int(after["updates"]), run.going_on(after))
 
-    def existence(self, fitted: FieldFitted[Any]) -> None:
-        """One pass is no maximum."""
+    def existence(self, fitted: FieldFitted[Any]) -> FieldExistence:
+        """Whether the examples of a first call are seen to be separated; of later calls the earlier ones are gone."""
+        if self.before is not None or self.task.options["prior"] is not None:
+            return UNDECIDED
+        labels = self.task.separable(self.data, self.objective)
+        return UNDECIDED if labels is None else along_known_directions(labels, self.objective, fitted.weights)
 
 
 def _in_words(value: Any) -> str:

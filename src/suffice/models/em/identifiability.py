@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.errors import EstimateError
 from suffice.fitting.report import Curvature
 
 #: Eigenvalues below this are rounding of the differences that the information is made of.
@@ -87,6 +88,16 @@ class Spectrum:
         size = PART * np.linalg.norm(rows, axis=1)
         away = [np.linalg.norm(parts[:, some], axis=1) > size for some in (self._rising, ~self._steep & ~self._rising)]
         return np.asarray(np.where(away[0], np.nan, np.where(away[1], np.inf, np.sqrt(variance))))
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """A draw (k,) of the coordinates around the estimate, normal with the inverse information as covariance."""
+        if not self._steep.all():
+            raise EstimateError(
+                f"The rows determine {self.rank} of {self.size} directions of the parameters, so that these have no "
+                "normal distribution to draw from. Give a prior=, more rows or fewer hidden states; the report names "
+                "the directions."
+            )
+        return np.asarray(self.vectors @ (rng.standard_normal(self.size) / np.sqrt(self.values)) / self.scale)
 
     def names(self, called: Sequence[str], most: int = 3) -> tuple[str, ...]:
         """The flat directions in words, by the names of the coordinates, the largest parts of each first."""

@@ -15,7 +15,7 @@ from suffice.families.moments import hidden_far_out, mean_away
 from suffice.fitting.report import in_standard_errors
 from suffice.models.gaussian_graph.existence import completed, is_definite
 from suffice.models.gaussian_graph.structure import GraphStructure
-from suffice.solvers.covariance_selection import Ridge
+from suffice.solvers.covariance_newton import Ridge
 
 
 @dataclass(frozen=True)

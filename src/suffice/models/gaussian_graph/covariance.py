@@ -35,8 +35,9 @@ def moments_of(
     order = _order_of(covariance, columns, nodes, named)
     S = as_floats(covariance, "The covariance", DataError)[np.ix_(order, order)]
     _check(S, nodes)
-    weight, middle = double_double.pair(float(n)), double_double.pair(mean)
-    about = double_double.add(double_double.pair((S + S.T) / 2), double_double.outer(middle, middle))
+    weight, middle, about = double_double.pair(float(n)), double_double.pair(mean), double_double.pair((S + S.T) / 2)
+    if mean.any():
+        about = double_double.add(about, double_double.outer(middle, middle))
     return MomentSums(weight, double_double.scale(middle, float(n)), double_double.scale(about, float(n)))
 
 
@@ -51,7 +52,8 @@ def by_node(values: Any, nodes: Sequence[Hashable]) -> Floats:
 
 def _check(S: Floats, nodes: Sequence[Hashable]) -> None:
     variances = np.diag(S)
-    for node, variance in zip(nodes, variances.tolist(), strict=True):
+    usual = (variances == 0.0) | ((variances >= SMALLEST) & (variances <= LARGEST))
+    for node, variance in zip(nodes, variances.tolist(), strict=True) if not usual.all() else ():
         if variance < 0.0:
             raise DataError(f"The covariance holds a negative variance, {variance:g}, of {node!r}; check it.")
         if variance > LARGEST or 0.0 < variance < SMALLEST:
@@ -87,11 +89,12 @@ def _order_of(covariance: Any, columns: Any, nodes: Sequence[Hashable], named: b
             )
         held = sorted(nodes)
     names = list(nodes if held is None else held)
-    missing = [node for node in nodes if node not in names]
+    places = dict(zip(reversed(names), reversed(range(len(names))), strict=True))  # Of names given twice the first.
+    missing = [node for node in nodes if node not in places]
     if len(names) != shape[0] or missing:
         lacks = f"; {listing(missing)} are missing" if missing else ""
         raise DataError(
             f"The covariance has {shape[0]} columns and there are the names {listing(names)}; the graph has "
             f"{len(nodes)} nodes{lacks}. Give one row and one column for each node."
         )
-    return [names.index(node) for node in nodes]
+    return [places[node] for node in nodes]

@@ -229,11 +229,9 @@ class GaussianGraph(SummaryEstimator):
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
-        from suffice.fitting.portrait import Graph, Portrait, learned_portrait
+        from suffice.models.gaussian_graph.portrait import portrait_of_model
 
-        if self._fit is None:
-            return Portrait("GaussianGraph", "gaussian", graph=Graph(self.nodes, self.edges))
-        return learned_portrait(self)
+        return portrait_of_model(self)
 
     # -- other forms -------------------------------------------------------------------------------------------------
 

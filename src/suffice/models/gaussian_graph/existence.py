@@ -22,7 +22,8 @@ from suffice.engines.workers import with_one_blas_thread
 from suffice.families.gaussian import NO_SPREAD
 from suffice.fitting.control import Control
 from suffice.models.gaussian_graph.structure import GraphStructure
-from suffice.solvers.covariance_selection import by_newton, closed_form
+from suffice.solvers.covariance_newton import by_newton
+from suffice.solvers.covariance_selection import closed_form
 
 #: A variance in the units of its column, left when the others are known, below which the likelihood runs away.
 VANISHING = 1e-11

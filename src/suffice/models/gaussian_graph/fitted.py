@@ -22,7 +22,7 @@ from suffice.models.gaussian_graph.certificate import log_likelihood
 from suffice.models.gaussian_graph.row_questions import RowDensity, RowMean
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.models.row_answers import answers_of_rows
-from suffice.solvers.covariance_selection import entry_information
+from suffice.solvers.covariance_newton import entry_information
 from suffice.statistics import Moments, Summary
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class GaussianGraphFitted:
                 f"The precision has {size:,} free entries; their information would take "
                 f"{8 * size * size / 1e9:.1f} GB. The limit is {MOST_ENTRIES:,} entries."
             )
-        return entry_information(self.covariance, *self.structure.entries)
+        return entry_information(self.covariance, self.structure.pairs)
 
     def standard_errors(self, weight: float) -> Floats:
         """Of the entries of the precision (p, p) learned from so many rows; 0 where there is no edge."""

@@ -14,10 +14,8 @@ from suffice.fitting.control import Control, Outcome
 from suffice.models.gaussian_graph.certificate import in_units, measure, ridge_in_units, units_of
 from suffice.models.gaussian_graph.existence import VANISHING, Verdict, decide, is_definite, judge, running
 from suffice.models.gaussian_graph.structure import GraphStructure
+from suffice.solvers.covariance_newton import EntryObjective, Ridge, by_newton
 from suffice.solvers.covariance_selection import (
-    EntryObjective,
-    Ridge,
-    by_newton,
     by_regressions,
     by_scaling,
     closed_form,
@@ -53,11 +51,15 @@ class Selection:
 
 @dataclass(frozen=True)
 class LearnedPrecision:
-    """The precision (p, p), how it was found and why so."""
+    """The precision (p, p), how it was found and why so.
+
+    stands: whether a measurement of its own has shown that it has converged, so that no judge denies it.
+    """
 
     precision: Floats
     method: str
     outcome: Outcome | None
+    stands: bool = False
 
 
 def learn(selection: Selection, solver: str) -> LearnedPrecision:
@@ -79,20 +81,22 @@ def learn(selection: Selection, solver: str) -> LearnedPrecision:
     precision[~structure.support] = 0.0
     _refuse_vanishing(scaled, structure, selection)
     precision = (precision + precision.T) / 2
-    return LearnedPrecision(
-        precision, method, None if outcome is None else _held_to_account(outcome, precision, selection)
-    )
+    if outcome is None or not outcome.converged:
+        return LearnedPrecision(precision, method, outcome)
+    return _held_to_account(LearnedPrecision(precision, method, outcome), outcome, selection)
 
 
-def _held_to_account(outcome: Outcome, precision: Floats, selection: Selection) -> Outcome:
-    """The outcome, where what a solver takes for the end stands up to the certificate."""
-    measurement = measure(selection.structure, precision, selection.S, selection.ridge, selection.weight)
+def _held_to_account(learned: LearnedPrecision, outcome: Outcome, selection: Selection) -> LearnedPrecision:
+    """What was learned, where what a solver takes for the end stands up to the certificate."""
+    measurement = measure(selection.structure, learned.precision, selection.S, selection.ridge, selection.weight)
     far = measurement.value_gap is None or measurement.value_gap > UNTOLD
-    if outcome.converged and far and measurement.gap > 10.0 * selection.control.tolerance:
+    near = measurement.gap <= 10.0 * selection.control.tolerance
+    if far and not near:
         raise EstimateError(UNLIKE)
-    if outcome.converged and measurement.exists is None and not is_definite(in_units(selection.S)):
-        return _stalled(outcome, "the covariance is singular, and it is not known whether there is a maximum")
-    return outcome
+    if measurement.exists is None and not is_definite(in_units(selection.S)):
+        why = "the covariance is singular, and it is not known whether there is a maximum"
+        return replace(learned, outcome=_stalled(outcome, why))
+    return replace(learned, stands=near and not measurement.spurious)
 
 
 def _stalled(outcome: Outcome, why: str) -> Outcome:

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.fitting.portrait import Graph, Grid, NamedMatrix, Portrait, VariableDistribution, matrix_grid
+from suffice.fitting.portrait import (
+    Graph,
+    Grid,
+    NamedMatrix,
+    Portrait,
+    VariableDistribution,
+    learned_portrait,
+    matrix_grid,
+    redrawn_rows,
+)
+from suffice.models.gaussian_graph.estimates import inference_of
 
 if TYPE_CHECKING:
+    from suffice.models.gaussian_graph.declaration import GaussianGraph
     from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 
 #: Nodes up to which the partial correlations of all pairs are shown, and of how many they are printed.
@@ -32,6 +44,19 @@ def portrait_of(graph: GaussianGraphFitted) -> Portrait:
         variables=partial(_variables, graph),
         tables=tables,
         precision=partial(_precision, graph),
+    )
+
+
+def portrait_of_model(model: GaussianGraph) -> Portrait:
+    """The same with what the rows say about its parameters; of a model without a fit its graph alone."""
+    if model._fit is None:
+        return Portrait("GaussianGraph", "gaussian", graph=Graph(model.nodes, model.edges))
+    return replace(
+        learned_portrait(model),
+        inference=lambda: inference_of(
+            model.fitted_, model.statistics_.weight, prior=model.get_params(deep=False)["prior"] is not None
+        ),
+        redraw=partial(redrawn_rows, model),
     )
 
 

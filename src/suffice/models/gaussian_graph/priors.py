@@ -14,7 +14,7 @@ from suffice.families.normal import Normal
 from suffice.families.normal_wishart import NormalWishart
 from suffice.families.wishart import Wishart
 from suffice.models.gaussian_graph.structure import GraphStructure
-from suffice.solvers.covariance_selection import Ridge
+from suffice.solvers.covariance_newton import Ridge
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from suffice.graphs.chordality import chordless_cycle, maximum_cardinality_searc
 from suffice.graphs.clique_tree import CliqueTree, clique_tree
 from suffice.graphs.cliques import cliques_of
 from suffice.graphs.triangulation import eliminate, triangulate
-from suffice.graphs.undirected import graph_of_scopes
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.structure import read_terms
 from suffice.solvers.covariance_selection import PlacedTree, Tour
@@ -62,7 +61,11 @@ class GraphStructure:
     @cached_property
     def graph(self) -> dict[int, set[int]]:
         """Neighbours of each place."""
-        return graph_of_scopes([tuple(pair) for pair in self.pairs.tolist()], range(len(self.nodes)))  # type: ignore[return-value]
+        graph: dict[int, set[int]] = {node: set() for node in range(len(self.nodes))}
+        for first, second in self.pairs.tolist():
+            graph[first].add(second)
+            graph[second].add(first)
+        return graph
 
     @cached_property
     def cycle(self) -> Names:
@@ -140,7 +143,8 @@ def read_structure(structure: object, nodes: Iterable[Hashable] | None) -> Graph
 def _joined(first: Names, cliques: list[Names], given: Names | None) -> GraphStructure:
     """Nodes and edges of cliques, each edge once and in the order in which it is met."""
     named = tuple(dict.fromkeys([*first, *(name for clique in cliques for name in clique)]))
-    unknown = [name for name in named if given is not None and name not in set(given)]
+    known = set(named if given is None else given)
+    unknown = [name for name in named if name not in known]
     if unknown:
         raise OptionError(f"The structure joins {listing(unknown)}, not among nodes={listing(given or ())}.")
     pairs = [(a, b) for clique in cliques for number, a in enumerate(clique) for b in clique[number + 1 :]]

@@ -60,10 +60,16 @@ class GaussianGraphTask(SummaryTask[GaussianGraphFitted]):
             beside = [name for name in ("n", "sample_mean") if given[name] is not None]
             if beside:
                 raise OptionError(
-                    f"{beside[0]}= is given without covariance=, whose rows it is of. Leave it out for rows."
+                    f"{beside[0]}= is given without covariance=, whose rows it is of. Leave it out for rows, or give "
+                    "a covariance by its name: fit(covariance=..., n=...)."
                 )
             if given.data is None:
                 raise OptionError("Give rows, a Summary, or covariance= and n=.")
+            if _looks_like_covariance(given.data):
+                raise OptionError(
+                    f"The data are a symmetric matrix of shape {np.shape(given.data)}, as covariances are. Give one by "
+                    "its name, fit(covariance=..., n=...); rows that happen to be symmetric, in another order."
+                )
             return super().read(given, known, purpose)
         if given.data is not None or given["sample_weight"] is not None:
             raise OptionError("Give either rows or covariance=, not both.")
@@ -147,7 +153,9 @@ class GaussianGraphProblem:
             raise EstimateError(
                 "There are no rows to learn from: their total weight is 0. Give rows with a weight above 0."
             )
-        if not np.isfinite(moments.cross_pair[0]).all():
+        with np.errstate(over="ignore"):  # Small weights can make what is finite too large.
+            finite = np.isfinite(moments.cross_pair[0] / min(moments.weight, 1.0)).all()
+        if not finite:
             raise EstimateError("Some columns hold values too large to square in float64. Use another unit.")
         total, squares = np.abs(moments.total_pair[0]), np.diagonal(moments.cross_pair[0])
         lost = (total > 0) & (total < np.sqrt(SMALLEST) * moments.weight) & (squares < SMALLEST * moments.weight)
@@ -176,6 +184,7 @@ class GaussianGraphProblem:
             self.data.notes,
             f"{len(structure.nodes)} nodes, {len(structure.edges)} edges, {structure.non_edges} pairs not joined",
             None if prior is None else "in mean and precision",
+            later=learned.stands,
         )
 
     def judge(self, fitted: GaussianGraphFitted) -> Judgement:
@@ -228,3 +237,14 @@ class GaussianGraphProblem:
         ridge = None if target.ridge is None else (target.ridge.mean, target.ridge.precision)
         names = repr((task.structure.nodes, task.structure.edges))
         return "GaussianGraph", task.options["solver"], names, target.S, target.weight, ridge, self.start
+
+
+def _looks_like_covariance(data: Any) -> bool:
+    """Whether an array or a frame is square, symmetric and positive definite: rows are not, but by a rare chance."""
+    shape = getattr(data, "shape", ())
+    if not isinstance(shape, tuple) or [type(size) for size in shape] != [int, int] or not shape[0] == shape[1] > 1:
+        return False
+    values = np.asarray(data)
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all() or not (values == values.T).all():
+        return False
+    return bool((np.linalg.eigvalsh(values.astype(np.float64)) > 0.0).all())

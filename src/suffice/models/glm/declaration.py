@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.attributes import Read, reads
+from suffice.attributes import Read, computed, reads
 from suffice.checks import choice
 from suffice.choices import (
     Collinear,
@@ -32,6 +32,9 @@ from suffice.families.base import Distribution, generator, take_states
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run
 from suffice.fitting.estimator import ResponseEstimator, delegated_property
+from suffice.fitting.hypotheses import HypothesisTest
+from suffice.fitting.inference import quantile, wald_intervals
+from suffice.fitting.named import NamedVector
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.fitting.sklearn_face import Offered, named_causes, needs_response, remember, weights_of
@@ -42,17 +45,7 @@ from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowOptions, WeightedRowOptions
 from suffice.models.glm.matched import MatchedRows
 from suffice.models.glm.profile import profile_intervals
-from suffice.models.glm.results import (
-    CoefficientTable,
-    LikelihoodRatio,
-    NamedVector,
-    degrees_of_freedom,
-    likelihood_ratio,
-    posterior_of,
-    quantile,
-    regression_table,
-    wald_intervals,
-)
+from suffice.models.glm.results import degrees_of_freedom, likelihood_ratio, posterior_of
 from suffice.models.glm.task import GLMTask
 from suffice.options import RunOptions, own_options
 from suffice.statistics import Summary
@@ -273,10 +266,11 @@ class GLM(ResponseEstimator):
             raise NotFittedError("The iterates were not kept; set keep_iterates=True.")
         return tuple(self.fitted_.iterates)
 
-    @property
-    def history_(self) -> tuple[Any, ...]:
+    def _history(self) -> tuple[Any, ...]:
         """The iterates with keep_iterates=True, else the objective before the first and after each iteration."""
         return self.iterates_ if self._options["keep_iterates"] else self.report_.history
+
+    history_: Read[tuple[Any, ...]] = computed(_history)
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
@@ -359,6 +353,7 @@ class GLM(ResponseEstimator):
         """
         fitted = self.fitted_
         if choice(method, "method", choices(Interval)) == "wald":
+            rowwise.no_rows({"X": X, "y": y, **rows})
             ends = wald_intervals(np.asarray(self.parameters_), np.asarray(self.standard_errors_), level, self._df())
             return NamedVector.of(ends, fitted.parameters.names)
         if X is None and self._options["formula"] is None:
@@ -366,7 +361,7 @@ class GLM(ResponseEstimator):
         given, reach = Inputs(X, {"y": y, **rows}), quantile(level, self._df())
         return NamedVector.of(profile_intervals(self._fit_options(), fitted, given, reach), fitted.parameters.names)
 
-    def likelihood_ratio_test(self, other: Any) -> LikelihoodRatio:
+    def likelihood_ratio_test(self, other: Any) -> HypothesisTest:
         """Test this fit against a larger one of the same rows in which it is nested (or the other way round)."""
         if isinstance(other, type) or not hasattr(other, "n_params_"):
             raise OptionError(f"other is {shortened(other)}; expected a fitted GLM of the same rows.")
@@ -386,10 +381,6 @@ class GLM(ResponseEstimator):
         """The coefficients without the prior, in the order of the rows of `summary`; None where there are none."""
         likelihood = self._judgement().kept.likelihood
         return None if likelihood is None else likelihood.T.ravel()
-
-    def summary(self, level: float = 0.95) -> CoefficientTable:
-        """The table of coefficients: estimate, standard error, statistic, p value, interval; prints, HTML, to_frame."""
-        return regression_table(self.fitted_, self.report_, level, self._df(), self._options)
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
@@ -441,7 +432,10 @@ class GLM(ResponseEstimator):
     score_samples = Offered(score_samples, needs_response)  # type: ignore[assignment]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> float:
-        """Mean log-likelihood of a row (weighted), natural logarithm."""
+        """Mean log-likelihood of a row (weighted), natural logarithm, at `dispersion_`.
+
+        `log_likelihood_` of a Gaussian response is the sum at the variance with divisor n, as logLik of R.
+        """
         given = {"y": y, "sample_weight": sample_weight, **rows}
         return rowwise.mean_score(self.fitted_, X, given, self._options["unknown"])
 
@@ -449,7 +443,6 @@ class GLM(ResponseEstimator):
         self,
         X: Any,
         y: Any = None,
-        sample_weight: Any = None,
         *,
         kind: Residual = "deviance",
         **rows: Unpack[RowOptions],
@@ -458,7 +451,7 @@ class GLM(ResponseEstimator):
 
         Of a Dask or Spark frame a frame with the column "residual"; not computed yet. `leverage` is like it.
         """
-        given, figure = {"y": y, "sample_weight": sample_weight, **rows}, partial(rowwise.residuals, kind=kind)
+        given, figure = {"y": y, **rows}, partial(rowwise.residuals, kind=kind)
         return rowwise.figures_of_rows(self.fitted_, X, given, self._options["unknown"], figure, "residual")
 
     def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> Floats:

@@ -51,11 +51,11 @@ def programme(rows: Floats, fixed: Flags) -> Separation:
     row, and None if what was found could not be proved; `decided` are the rows that are raised.
     """
     size = np.array([np.median(one[one > 0.0]) if one.any() else 1.0 for one in np.abs(rows).T])
-    turn, focus = np.diag(1.0 / size), np.ones(len(rows), dtype=np.bool_)
+    turn, focus, small = np.diag(1.0 / size), np.ones(len(rows), dtype=np.bool_), _below_one(rows)
     for look in range(LOOKS):
         # The first is at the columns themselves, where corners are directions of few coefficients.
-        turn = turn if look == 0 else _levelling(rows, focus, size)
-        level = _of_length_one(rows @ turn if focus.all() else _product(rows, turn))
+        turn = turn if look == 0 else _levelling(small, focus, size)
+        level = _of_length_one(small @ turn if focus.all() else _product(small, turn))
         proposal = (programme_of_many if len(rows) > MANY else _all_at_once)(level, fixed)
         if proposal is None:
             continue
@@ -78,7 +78,14 @@ def programme(rows: Floats, fixed: Flags) -> Separation:
 # -- rows at one level -------------------------------------------------------------------------------------------------
 
 
+def _below_one(rows: Floats) -> Floats:
+    """Rows times powers of two, which cost no digit, so that the largest entry of each is between 1/2 and 1."""
+    _, powers = np.frexp(np.abs(rows).max(axis=1, initial=0.0))
+    return np.asarray(np.ldexp(rows, -powers[:, None]))
+
+
 def _of_length_one(rows: Floats) -> Floats:
+    rows = _below_one(rows)
     length = np.sqrt((rows**2).sum(axis=1))[:, None]
     return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0.0))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,23 +27,9 @@ from suffice.families.normals import Normals
 from suffice.families.poisson import PoissonMember
 from suffice.families.scalar import ScalarMember
 from suffice.models.glm.coefficients import Coefficients
-from suffice.models.glm.family import Family, Totals
+from suffice.models.glm.family import Family, Totals, of_counts
 from suffice.models.glm.links import Link
 from suffice.models.glm.response import log_choices
-
-#: Counts from which on it pays to look functions of them up.
-FEW_COUNTS = 200
-
-
-def _of_counts(function: Callable[[Floats], Floats], y: Floats) -> Floats:
-    """A function of each y: of many small counts looked up among those of 0, 1, 2, ..., which are the same digits."""
-    largest = y.max(initial=0.0)
-    if not 4.0 * largest + FEW_COUNTS < len(y):  # Nor where a number is missing.
-        return function(y)
-    counts = y.astype(np.intp)
-    if not (counts == y).all() or counts.min() < 0:
-        return function(y)
-    return function(np.arange(largest + 1.0))[counts]
 
 
 class MemberFamily(Family):
@@ -118,11 +103,17 @@ class CountFamily(MemberFamily):
 
     def base(self, y: Floats) -> Floats:
         """Log h."""
-        return _of_counts(self.member(np.ones(())).log_base_measure, y)
+        return of_counts(self.member(np.ones(())).log_base_measure, y)
 
     def first_mean(self, y: Floats, average: float) -> Floats:
         """Y, away from 0."""
         return y + 0.1 if average > 0 else np.full_like(y, 0.1)
+
+
+def _log_factorials(y: Floats) -> Floats:
+    from scipy.special import gammaln
+
+    return np.asarray(-gammaln(y + 1.0))
 
 
 @dataclass(frozen=True)
@@ -130,6 +121,20 @@ class PoissonFamily(CountFamily):
     """V = mean."""
 
     name = "poisson"
+    law = "poisson"
+    support = "counts, or other numbers of at least 0"
+
+    def allowed(self, y: Floats) -> Flags:
+        """Numbers of at least 0: the score equations need no more (quasi-likelihood), and rates have such responses."""
+        return np.isfinite(y) & (y >= 0.0)
+
+    def is_quasi(self, y: Floats) -> bool:
+        """Whether some y is no count."""
+        return not bool(in_support(y).all())
+
+    def base(self, y: Floats) -> Floats:
+        """``-log Gamma(y + 1)``, which is log h of counts."""
+        return of_counts(_log_factorials, y)
 
     def member(self, mean: Floats, phi: float = 1.0) -> PoissonMember:
         """Poisson distributions."""
@@ -292,6 +297,7 @@ class BinomialFamily(MemberFamily):
 
     name = "binomial"
     response = "shares"
+    law = "logistic"
     canonical = "logit"
     links = ("logit", "probit", "cloglog", "loglog", "log", "identity")
     support = "0 and 1, two labels, or successes and failures"
@@ -312,7 +318,7 @@ class BinomialFamily(MemberFamily):
         """The value at means that are y itself: 0 of single trials."""
         from scipy.special import xlogy
 
-        return _of_counts(lambda share: np.asarray(xlogy(share, share) + xlogy(1.0 - share, 1.0 - share)), y)
+        return of_counts(lambda share: np.asarray(xlogy(share, share) + xlogy(1.0 - share, 1.0 - share)), y)
 
     def first_mean(self, y: Floats, average: float) -> Floats:
         """Between y and one half."""
@@ -336,9 +342,13 @@ class BinomialFamily(MemberFamily):
         return 2.0 * (self._saturated(y) - self.rows(link, eta, y)[0])
 
     def figures(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """With the deviance from the same value."""
-        value = self.rows(link, eta, y)[0]
-        return value, 2.0 * (self._saturated(y) - value), *self.moments(link, eta)
+        """With the deviance from the same value; under the logit link the slope is y less the mean."""
+        value, slope, information = self.rows(link, eta, y)
+        deviance = 2.0 * (self._saturated(y) - value)
+        if link.name == "logit":
+            return value, deviance, slope, information
+        mean, variance = self.moments(link, eta)
+        return value, deviance, y - mean, variance
 
     def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
         """Of successes out of trials; rows that a direction decides are certain or impossible."""

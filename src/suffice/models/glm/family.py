@@ -7,7 +7,7 @@ the variance ``phi V(mean)``. All arrays have one entry a row; a weight is the n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -22,6 +22,19 @@ from suffice.models.glm.links import Link, find_link
 
 #: What a response is: numbers, successes out of trials, labels, ordered labels, or several numbers a row.
 ResponseKind = Literal["numbers", "shares", "labels", "ordered", "vectors"]
+#: Counts from which on it pays to look functions of them up.
+FEW_COUNTS = 200
+
+
+def of_counts(function: Callable[[Floats], Floats], y: Floats) -> Floats:
+    """A function of each y: of many small counts looked up among those of 0, 1, 2, ..., which are the same digits."""
+    largest = y.max(initial=0.0)
+    if not 4.0 * largest + FEW_COUNTS < len(y):  # Nor where a number is missing.
+        return function(y)
+    counts = y.astype(np.intp)
+    if not (counts == y).all() or counts.min() < 0:
+        return function(y)
+    return function(np.arange(largest + 1.0))[counts]
 
 
 class ResponseFamily(ABC):
@@ -99,12 +112,18 @@ class Family(ResponseFamily):
     """A distribution of the response; one `link` of `links` maps its mean to the linear predictor."""
 
     response: ClassVar[ResponseKind] = "numbers"
+    #: What compiled loops call its rows under the canonical link, where they know them.
+    law: ClassVar[str] = ""
     #: Whether the log-likelihood is concave in the linear predictor under every link that the family takes.
     log_concave: ClassVar[bool] = False
 
     def allowed(self, y: Floats) -> Flags:
         """Whether each y lies in the support."""
         return np.isfinite(y)
+
+    def is_quasi(self, y: Floats) -> bool:
+        """Whether some y is none that the distribution draws, so that the likelihood is a quasi-likelihood."""
+        return False
 
     def check(self, y: Floats, start: int = 0, what: str = "The response") -> None:
         """Raise at the first y outside the support; start: the number of the first row; what: y, in words."""
@@ -170,9 +189,9 @@ class Family(ResponseFamily):
         return self.deviance(y, link.mean(eta))
 
     def figures(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Value, deviance, mean and variance of each row."""
+        """Value, deviance, y less the mean, and variance of each row."""
         mean, variance = self.moments(link, eta)
-        return self.rows(link, eta, y)[0], self.deviance(y, mean), mean, variance
+        return self.rows(link, eta, y)[0], self.deviance(y, mean), y - mean, variance
 
     def sized(self, size: float | None) -> Family:
         """The same family at a size, where it has one."""
@@ -238,6 +257,11 @@ class RowDistribution:
         """Keep both."""
         self.family = family
         self.link = link
+
+    @property
+    def law(self) -> str:
+        """The name of the compiled loops that know it, where there are any."""
+        return self.family.law if self.link.name == self.family.canonical else ""
 
     def __call__(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, score and information of each row."""

@@ -197,6 +197,11 @@ class GLMFitted(Coefficients):
         labels = plain["classes"] if plain["family"] == "ordinal" else None
         if thresholds.shape != (0 if labels is None else len(labels) - 1,) or not np.isfinite(thresholds).all():
             raise FileFormatError(f"The file has thresholds of shape {thresholds.shape} for the labels {labels}.")
+        classes, reference = plain["classes"], plain["reference"]
+        if classes is not None and labels is None and len(classes) != beta.shape[1] + 1:
+            raise FileFormatError(f"The file has {len(classes)} classes for {beta.shape[1]} linear predictors.")
+        if reference is not None and not (classes is not None and reference in range(len(classes))):
+            raise FileFormatError(f"The reference class has the number {reference!r}; the classes are {classes}.")
         specification, response = plain.get("specification"), plain.get("response")
         if not isinstance(response, str | None):
             raise FileFormatError(f"The response is {response!r}; expected the name of a column.")

@@ -22,6 +22,7 @@ from suffice.errors import (
     DataError,
     FileFormatError,
     MissingColumnError,
+    MissingExtraError,
     MissingValueError,
     OptionError,
     SufficeError,
@@ -40,6 +41,16 @@ def formulaic_module() -> Any:
     return require("formulaic", extra="formula", purpose="A formula")
 
 
+#: What formulas of R have in other words, or in arguments; the first that a formula has.
+WORDS_OF_R = {
+    r"\bcbind\(": "cbind() is not known here. Give the share of successes as the response, and trials= to fit",
+    r"\boffset\(": "offset() is not known here. Give offset= or exposure= to fit, an array or the name of a column",
+    r"\bfactor\(": "factor() is not known here. Write C() for columns that hold levels",
+    r"\bI\([^)]*\^": "Inside of I() is Python, where powers are written **. Write I(x**2)",
+    r"~\s*\.|[+*:-]\s*\.(?!\d)": "The dot is not known here. Name the columns",
+}
+
+
 @contextmanager
 def formula_errors(frame: Any, formula: str | None = None) -> Iterator[None]:
     """What formulaic, or a function that a term calls, says of a formula and of rows is an error of the data."""
@@ -48,6 +59,11 @@ def formula_errors(frame: Any, formula: str | None = None) -> Iterator[None]:
         yield
     except (SufficeError, Warning):
         raise
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{which} of these rows needs the package {error.name!r}, which is not installed. Install it with: "
+            'python -m pip install "suffice[files]", or give a pandas frame.'
+        ) from error
     except Exception as error:
         missing = re.search(r"NameError: `(.+?)` is not present", str(error))
         known = list(map(str, getattr(frame, "columns", ())))
@@ -57,9 +73,10 @@ def formula_errors(frame: Any, formula: str | None = None) -> Iterator[None]:
                 f"are: "
                 f"{listing(known)}."
             ) from error
+        instead = next((words for pattern, words in WORDS_OF_R.items() if re.search(pattern, formula or "")), None)
+        advice = f"{error} Expected a formula such as 'y ~ x + C(z)'" if instead is None else instead
         raise DataError(
-            f"{which} cannot be read with these rows: {error} Expected a formula such as 'y ~ x + C(z)' of the columns "
-            f"{listing(known)}."
+            f"{which} cannot be read with these rows: {advice}. Its columns are: {listing(known)}."
         ) from error
 
 

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock, reduce_rows
@@ -20,6 +21,16 @@ View = Callable[[RowBlock], RowBlock]
 
 #: Numbers of a design up to which shards in this process are put together: what is small is decided row by row.
 GATHERED = 3_000_000
+
+
+def spread_rows(rows: int, every: int) -> NDArray[np.intp]:
+    """The numbers of some rows, one drawn from each stretch of so many.
+
+    The generator has a fixed seed: a fit meets the same rows every time. Unlike rows at equal distances these do not
+    keep step with a pattern that the rows may follow in their order.
+    """
+    firsts = every * np.arange(rows // every)
+    return firsts + np.random.default_rng(0).integers(0, every, len(firsts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +101,14 @@ def _viewed(block: RowBlock, *, view: View, question: Callable[[RowBlock], Answe
     return question(view(block))
 
 
+def _twice_viewed(block: RowBlock, *, first: View, then: View) -> RowBlock:
+    return then(first(block))
+
+
+def _live_rows(block: RowBlock) -> int:
+    return block.rows if block.weights is None else int(np.count_nonzero(block.weights))
+
+
 def _response_alone(block: RowBlock) -> RowBlock:
     return RowBlock(block.dense[:, :0], block.y, block.weights, block.offset)
 
@@ -110,6 +129,7 @@ class RegressionRows:
         self.held, self.rows, self._view = held, rows, view
         self._known: dict[Hashable, Any] = {}
         self._waiting: dict[Hashable, Callable[[RowBlock], Any]] = {}
+        self._spread: dict[int, RowBlock] = {}
 
     @classmethod
     def of(cls, block: RowBlock) -> RegressionRows:
@@ -166,9 +186,22 @@ class RegressionRows:
         self._waiting.pop(name, None)
         return self._known.pop(name, None)
 
+    def spread(self, every: int) -> RowBlock:
+        """Some rows in memory, one of each stretch of so many; gathered once, as solver and judge meet the same."""
+        if every not in self._spread:
+            self._spread[every] = self.block.chosen(spread_rows(self.rows, every))
+        return self._spread[every]
+
     def without_columns(self) -> RegressionRows:
         """The same rows, of which response, weights and offset are all there is to see."""
         return RegressionRows(self.held, self.rows, _response_alone)
+
+    def chosen(self, view: View) -> RegressionRows | None:
+        """Those of the rows that a view shows; None where it shows none with weight."""
+        seen = view if self._view is None else partial(_twice_viewed, first=self._view, then=view)
+        some = RegressionRows(self.held, 0, seen)
+        some.rows = int(some.reduce(_live_rows))
+        return some if some.rows else None
 
     def one_response(self, column: int) -> RegressionRows:
         """The same rows with one column of a response of several."""

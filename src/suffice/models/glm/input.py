@@ -199,6 +199,7 @@ def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Des
         if X.ndim != 2:
             raise DataError(ONE_AXIS.format(axes=X.ndim))
         check_width(X.shape[1], len(design.sparse) or len(design.columns))
+        X = _in_order(X, columns, design.sparse or design.columns)
         table = read_matrix(X, None, Coding(design.constant))[1]
         if bool(design.sparse) != (table.sparse is not None):
             return _turned(table, bool(design.sparse))
@@ -223,6 +224,21 @@ def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Des
         variable, column_codes = factor_codes(source.column(factor.variable.name), None)
         codes.append(pooled_codes(factor, variable, column_codes, unknown))
     return DesignRows(reals, tuple(codes))
+
+
+def _in_order(X: Any, columns: Any, learned: Sequence[Any]) -> Any:
+    """A matrix whose columns are named, in the order of those that were learned."""
+    if columns is None:
+        return X
+    names, known = list(listed_names(columns, "columns")), list(learned)
+    if names == known:
+        return X
+    if len(names) != len(known) or set(names) != set(known):
+        raise MissingColumnError(
+            f"columns= names {listing(names)}; the model has learned {listing(known)}. Give a name for each column of "
+            "the matrix, or leave columns= out where they are in this order."
+        )
+    return X[:, [names.index(name) for name in known]]
 
 
 def _turned(table: DesignRows, sparse: bool) -> DesignRows:

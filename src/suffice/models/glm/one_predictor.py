@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from suffice.array_types import Flags, Floats
-from suffice.errors import EstimateError, ExistenceWarning, Remark
+from suffice.errors import EstimateError, ExistenceWarning, Remark, SufficeWarning
 from suffice.families.base import as_numbers
 from suffice.models.glm.certificate import CONCAVE, nothing_left
 from suffice.models.glm.covariances import RowEnd, expect_null_deviance, null_deviance
@@ -19,7 +19,7 @@ from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.family import RowDistribution, StartDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.problem import RegressionProblem, totals, totals_question
+from suffice.models.glm.problem import RegressionProblem, move_bound, totals, totals_question
 from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
@@ -39,6 +39,16 @@ from suffice.solvers.irls import Last
 
 #: Rounds of coefficients and dispersion, each given the other.
 ROUNDS = 100
+#: Linear predictors up to this size have means whose sums do not overflow, however many rows there are.
+MOST_PREDICTOR = 600.0
+
+
+#: What the report says of a response that the family does not draw.
+QUASI = Remark(
+    "the response holds numbers that are no counts: coefficients are those of quasi-likelihood; covariance='robust' "
+    "gives errors that do not take its variance to be its mean",
+    SufficeWarning,
+)
 
 
 class PredictorSearch(IteratedRegression):
@@ -55,6 +65,8 @@ class PredictorSearch(IteratedRegression):
         self.rows, self.design, self.link = data.blocks, data.design, options.link
         self.family = options.one_family
         self.sums = checked_sums(data.blocks, self.family)
+        if self.sums.quasi:
+            self.notes.append(QUASI)
         self.doubtful = False
         self.first_step: Floats | None = None
         self.squares: Squares | None = None
@@ -105,12 +117,13 @@ class PredictorSearch(IteratedRegression):
         if self.options.given["keep_iterates"] and math.isfinite(problem.objective(zero)[0]):
             return zero
         mean = self.sums.mean
-        some = some_rows(problem)[0] if self.warm else None
-        step = self.first_step if some is None else None
-        step = self._least_squares(some or problem, mean) if step is None else step
+        some = some_rows(problem)[0] if self.warm and self.first_step is None else None
+        step = self._least_squares(some or problem, mean) if self.first_step is None else self.first_step
         for candidate in (step, self._flat(mean, zero)):
             if candidate is None:
                 continue
+            if self._near_enough(problem, candidate):
+                return candidate
             problem.expect(candidate)
             if self.family.free_dispersion:
                 self._expect_totals(problem.whole(candidate))
@@ -122,6 +135,12 @@ class PredictorSearch(IteratedRegression):
             f"No start was found for which the link {self.link.name!r} gives every row a possible mean. Give start=, "
             f"or {'look at the offset' if self.link.name == 'log' else 'use the log link'}."
         )
+
+    def _near_enough(self, problem: RegressionProblem, beta: Floats) -> bool:
+        """Whether the sizes of the columns alone show that no row's mean overflows."""
+        if self.data.has_offset or not self.distribution.law:
+            return False
+        return move_bound(problem, problem.whole(beta)) <= MOST_PREDICTOR
 
     @property
     def _from_zero(self) -> bool:
@@ -354,9 +373,14 @@ class PredictorSearch(IteratedRegression):
         self, problem: RegressionProblem, result: Result, separation: Separation, start: Floats
     ) -> tuple[RegressionProblem, Result]:
         """The distribution that the likelihood runs to: rows that the direction decides leave the fit of the others."""
-        if separation.decided is None:
+        if separation.direction is None:
             return problem, result
-        reduced = self.left_by(problem, separation.decided)
+        if separation.decided is None:
+            reduced = self.left_along(problem, separation.direction)
+        else:
+            reduced = self.left_by(problem, separation.decided)
+        if reduced is problem:
+            return problem, result
         if reduced is None:
             none = nothing_left(problem)
             rows = self.data.blocks.block.chosen(slice(0, 0)) if self.data.blocks.in_memory else None
@@ -416,7 +440,7 @@ class PredictorSearch(IteratedRegression):
 
     def _totals_at(self, whole: Floats) -> Totals:
         """What all rows add up to at all coefficients."""
-        question = totals_question(self.design.layout, self.distribution, whole)
+        question = totals_question(self.design.layout, self.distribution, whole, self.problem().products)
         return self.rows.once(self._totals_name(whole), question)
 
     def _expect_totals(self, whole: Floats) -> None:

@@ -16,15 +16,18 @@ from suffice.families.base import as_numbers
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
+from suffice.models.glm.existence import RISING
 from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.family import RowDistribution, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.held_rows import PreparedRows
 from suffice.models.glm.problem import response_sums, sums_of_response, totals
-from suffice.models.glm.regression import Factory, GLMProblem
+from suffice.models.glm.regression import SEPARATED, Factory, GLMProblem, IteratedRegression
 from suffice.models.glm.rows import RegressionData
+from suffice.models.glm.solve import Result
 from suffice.solvers.information import Information
+from suffice.solvers.irls import Last
 from suffice.solvers.online import step_sizes
 from suffice.solvers.penalties import GaussianPenalty
 
@@ -168,5 +171,22 @@ class OnlineRegression(GLMProblem):
 
     def judge(self, fitted: GLMFitted) -> Judgement:
         """The log-likelihood of these rows; one pass is no maximum."""
-        value = self._value(fitted, self._sums(self.data.design.internal(fitted.beta[:, 0])))
-        return Judgement(value, value, Certificate(float("inf")), kept=self.matched(fitted))
+        theta = self.data.design.internal(fitted.beta[:, 0])
+        value = self._value(fitted, self._sums(theta))
+        separated = self._separated(theta)
+        certificate = Certificate(float("inf"), exists=False if separated else None)
+        notes = (SEPARATED,) if separated else ()
+        return Judgement(value, value, certificate, kept=self.matched(fitted), notes=notes)
+
+    def _separated(self, theta: Floats) -> bool:
+        """Whether the columns separate the rows of a first call; of later calls the earlier rows are gone."""
+        if self.before is not None or self.penalties.gaussian is not None:
+            return False
+        regression = self.factory(self.options, self.data)
+        pair = (self.distribution.family.name, self.distribution.link.name)
+        if not isinstance(regression, IteratedRegression) or pair not in RISING:
+            return False
+        problem = regression.problem()
+        last = Last(theta, *problem.evaluate(theta))
+        unmoved = Outcome(State(theta, last.value, np.inf, 0), False, "one pass", ())
+        return regression.separation(problem, Result(theta, unmoved, last)).exists is False

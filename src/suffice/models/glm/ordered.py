@@ -281,7 +281,7 @@ def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> 
     a row is the matrix of its second derivatives in both ends.
     """
     question = partial(_largest_share, labels=problem.labels, whole=problem.whole(beta), step=step)
-    return problem.rows.reduce(question).value
+    return float(problem.rows.reduce(question).value)
 
 
 def _largest_share(block: RowBlock, *, labels: CumulativeRows, whole: Floats, step: Floats) -> Largest:

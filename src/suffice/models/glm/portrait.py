@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from suffice.errors import OptionError
 from suffice.fitting.portrait import Estimates, Grid, Interval, Portrait, finite, matrix_grid, or_none
 
 if TYPE_CHECKING:
+    from suffice.fitting.inference import Inference
     from suffice.models.glm.declaration import GLM
     from suffice.models.glm.fitted import GLMFitted
 
@@ -40,7 +41,41 @@ def portrait_of_model(model: GLM) -> Portrait:
         table=partial(_table, model),
         matched=model.matched_statistics,
         estimates=partial(_estimates, model),
+        inference=partial(_inference, model),
+        redraw=partial(_redraw, model),
+        again=partial(_again, model),
     )
+
+
+def _inference(model: GLM) -> Inference:
+    from suffice.models.glm.results import inference_of
+
+    return inference_of(model)
+
+
+def _redraw(model: GLM, given: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """The rows of the fit, with responses drawn from it; shares of trials are drawn of as many."""
+    beside = {name: given[name] for name in ("offset", "exposure") if name in given}
+    unknown = [name for name in given if name not in ("data", "y", "offset", "exposure")]
+    X, y = given.get("data"), given.get("y")
+    if X is None or y is None or isinstance(y, str) or unknown:
+        other = f" and without {', '.join(unknown)}" if unknown else ""
+        raise OptionError(
+            f"Responses are drawn given rows: bootstrap(X, y, kind='parametric'), with y as an array{other}."
+        )
+    counts = np.asarray(y)
+    if counts.ndim == 2 and model.fitted_.family == "binomial":
+        totals = counts.sum(axis=1).astype(np.int64)
+        hits = rng.binomial(totals, np.asarray(model.predict(X, kind="response", **beside)))
+        return {**given, "y": np.column_stack([hits, totals - hits])}
+    return {**given, "y": model.sample(X, rng, **beside)}
+
+
+def _again(model: GLM) -> GLM:
+    """A copy that knows all labels, whichever are drawn."""
+    classes, options = model.fitted_.classes, model.get_params(deep=False)
+    again = model.clone()
+    return again if classes is None or options["states"] is not None else again.set_params(states=list(classes))
 
 
 def _table(model: GLM, name: object) -> Any:

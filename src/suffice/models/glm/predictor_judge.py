@@ -23,7 +23,7 @@ from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.one_predictor import PredictorSearch
 from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums, totals
 from suffice.models.glm.regression import Ended
-from suffice.models.glm.separation import IN_PLACE, is_small, moved_by, separates
+from suffice.models.glm.separation import IN_PLACE, moved_by, rows_left, separates
 from suffice.models.glm.size import RUNNING_SIZE
 from suffice.models.glm.solve import Result
 from suffice.models.glm.squares import Squares, is_doubtful, least_spread, read_squares, rounding_of_y
@@ -67,10 +67,18 @@ class OnePredictor(PredictorSearch):
 
     def decided(self, problem: RegressionProblem, direction: Floats) -> Flags | None:
         """Rows that move, but those that a direction of other responses or a prior leaves in the fit."""
-        asked = self._question(problem)
-        if asked.pair not in RISING or self.penalties.any or not is_small(problem):
+        if not self._decides(problem) or not problem.rows.in_memory:
             return None
         return np.asarray(np.abs(moved_by(problem, direction)) > IN_PLACE)
+
+    def _decides(self, problem: RegressionProblem) -> bool:
+        return self._question(problem).pair in RISING and not self.penalties.any
+
+    def left_along(self, problem: RegressionProblem, direction: Floats) -> RegressionProblem | None:
+        """Rows that are not in memory tell by themselves whether a direction moves them."""
+        if problem.rows.in_memory or not self._decides(problem):
+            return super().left_along(problem, direction)
+        return rows_left(problem, direction)
 
     def _sums_at(self, measured: Ended, fitted: GLMFitted) -> Totals:
         """What the rows add up to, of which the value at the coefficients is all that was not known before."""

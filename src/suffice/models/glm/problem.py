@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import (
+    BLAS,
     CoefficientLayout,
     ResponseDistribution,
     RootCurvature,
@@ -35,12 +36,15 @@ from suffice.engines.linear_predictor import (
     weighted,
     weighted_sum,
 )
-from suffice.models.glm.family import Family, RowDistribution, Totals
+from suffice.models.glm.family import Family, RowDistribution, Totals, of_counts
 from suffice.models.glm.held_rows import RegressionRows
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
 
 Answer = TypeVar("Answer")
+
+#: Rows of a part whose columns are met once: those of many columns need not stay in the cache.
+ONCE = 4_096
 
 
 def _outside(method: Callable[..., Answer]) -> Callable[..., Answer]:
@@ -89,7 +93,8 @@ class RegressionProblem:
     @cached_property
     def products(self) -> RowProducts:
         """How dense rows are multiplied in passes for the gradient."""
-        return row_products(self.rows.rows * self.layout.dense if self.rows.in_memory else 0)
+        law = getattr(self.distribution, "law", "")
+        return row_products(self.rows.rows if self.rows.in_memory else 0, self.layout.dense, law)
 
     def holding(self, kept: NDArray[np.intp], fixed: Floats) -> RegressionProblem:
         """The same problem with all coefficients but `kept` held at their values in `fixed`."""
@@ -240,15 +245,23 @@ def totals(rows: RegressionRows, layout: CoefficientLayout, distribution: RowDis
 
 
 def totals_question(
-    layout: CoefficientLayout, distribution: RowDistribution, beta: Floats
+    layout: CoefficientLayout, distribution: RowDistribution, beta: Floats, products: RowProducts = BLAS
 ) -> Callable[[RowBlock], Totals]:
     """What `totals` asks."""
-    return partial(_totals, layout=layout, distribution=distribution, beta=beta)
+    return partial(_totals, layout=layout, distribution=distribution, beta=beta, products=products)
 
 
-def _totals(block: RowBlock, *, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> Totals:
-    parts = [_totals_of(distribution, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
-    return sum(parts[1:], start=parts[0])
+def _totals(
+    block: RowBlock,
+    *,
+    layout: CoefficientLayout,
+    distribution: RowDistribution,
+    beta: Floats,
+    products: RowProducts,
+) -> Totals:
+    parts = layout.parts(block, ONCE)
+    sums = [_totals_of(distribution, linear_predictor(layout, part, beta, products), part) for part in parts]
+    return sum(sums[1:], start=sums[0])
 
 
 def deviance_of(rows: RegressionRows, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> float:
@@ -265,18 +278,25 @@ def deviance_question(
 
 
 def _deviance(block: RowBlock, *, layout: CoefficientLayout, distribution: RowDistribution, beta: Floats) -> float:
-    etas = ((linear_predictor(layout, part, beta), part) for part in layout.parts(block))
-    return sum(
-        weighted_sum(distribution.family.deviances(distribution.link, eta, part.y), part.weights) for eta, part in etas
-    )
+    total = 0.0
+    for part in layout.parts(block, ONCE):
+        if part.offset is None and not layout.size - layout.constant:  # Equal responses have equal deviances.
+            each = of_counts(partial(_deviances_at, distribution, beta.sum()), part.y)
+        else:
+            each = distribution.family.deviances(distribution.link, linear_predictor(layout, part, beta), part.y)
+        total += weighted_sum(each, part.weights)
+    return total
+
+
+def _deviances_at(distribution: RowDistribution, predictor: float, y: Floats) -> Floats:
+    return distribution.family.deviances(distribution.link, np.full_like(y, predictor), y)
 
 
 def _totals_of(distribution: RowDistribution, eta: Floats, part: RowBlock) -> Totals:
     family, y, weights = distribution.family, part.y, part.weights
     with np.errstate(all="ignore"):
-        value, deviance, mean, variance = family.figures(distribution.link, eta, y)
-        away = (y - mean) ** 2
-        pearson = np.where(away > 0.0, away / variance, 0.0)
+        value, deviance, away, variance = family.figures(distribution.link, eta, y)
+        pearson = np.where(np.abs(away) > 0.0, away * (away / variance), 0.0)
     return Totals(
         float(len(y)) if weights is None else math.fsum(weights),
         max(weighted_sum(deviance, weights), 0.0),
@@ -290,7 +310,7 @@ class ResponseSums:
     """What the response alone says, whatever the coefficients: its weight, its sum, its largest size.
 
     `base` is the part of the log-likelihood at phi = 1 that no mean enters, `log_y` the sum of log y where the family
-    needs it.
+    needs it, `quasi` whether some y is none that the family draws.
     """
 
     weight: float
@@ -298,6 +318,7 @@ class ResponseSums:
     largest: float
     base: float = 0.0
     log_y: float = 0.0
+    quasi: bool = False
 
     @property
     def mean(self) -> float:
@@ -312,6 +333,7 @@ class ResponseSums:
             max(self.largest, other.largest),
             self.base + other.base,
             self.log_y + other.log_y,
+            self.quasi or other.quasi,
         )
 
 
@@ -327,25 +349,40 @@ def sums_of_response(block: RowBlock, *, family: Family | None) -> ResponseSums:
     if family is None:
         return sums
     log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
-    return replace(sums, base=weighted_sum(family.base(y), weights), log_y=log_y)
+    return replace(sums, base=weighted_sum(family.base(y), weights), log_y=log_y, quasi=family.is_quasi(y))
 
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest of some numbers, which "adds" by taking the larger."""
+    """The largest of some numbers, or of each of some arrays, which "adds" by taking the larger."""
 
-    value: float
+    value: Any
 
     def __add__(self, other: Largest) -> Largest:
         """Both sets of rows."""
-        return Largest(max(self.value, other.value))
+        return Largest(np.maximum(self.value, other.value))
 
 
 def largest_move(problem: RegressionProblem, direction: Floats) -> float:
     """The largest |x' direction| of any row with weight, over all linear predictors."""
     shaped = direction if problem.outputs == 1 else problem.shaped(direction)
     question = partial(_largest_move, layout=problem.layout, direction=shaped, products=problem.products)
-    return problem.rows.reduce(question).value
+    return float(problem.rows.reduce(question).value)
+
+
+def move_bound(problem: RegressionProblem, direction: Floats) -> float:
+    """A bound of `largest_move` by the largest size of each column, which is asked for once a fit; else infinite."""
+    layout = problem.layout
+    if problem.outputs > 1 or layout.sparse or layout.levels or layout.factors or not problem.products.compiled:
+        return math.inf
+    sizes = problem.rows.once("sizes of columns", partial(_column_sizes, products=problem.products)).value
+    constant = int(layout.constant)
+    sizes = np.concatenate((np.ones(constant), sizes))
+    return float(sizes @ np.abs(direction))
+
+
+def _column_sizes(block: RowBlock, *, products: RowProducts) -> Largest:
+    return Largest(products.column_sizes(block.dense))
 
 
 def _largest_move(block: RowBlock, *, layout: CoefficientLayout, direction: Floats, products: RowProducts) -> Largest:

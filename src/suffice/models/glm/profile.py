@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +14,18 @@ from suffice.fitting.contract import Inputs
 from suffice.fitting.control import Control
 from suffice.models.glm.cumulative import cumulative_problem
 from suffice.models.glm.fit_options import FitOptions
-from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.priors import ahead_of
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rows import RegressionData, read_rows
 from suffice.solvers.irls import irls
 
+if TYPE_CHECKING:
+    from suffice.models.glm.fitted import GLMFitted
+
 #: Steps of the search for one end of an interval.
 _STEPS = 60
+#: Slope of the log-likelihood, a standard error, from which rows are others than those of a fit.
+_LEVEL = 0.01
 
 
 def profile_intervals(options: FitOptions, fitted: GLMFitted, given: Inputs, reach: float) -> Floats:
@@ -34,10 +39,21 @@ def profile_intervals(options: FitOptions, fitted: GLMFitted, given: Inputs, rea
     data = read_rows(given, options)
     if data.design.names != fitted.design.names:
         raise EstimateError("The rows are not those of the fit: their columns or levels differ.")
+    if options.penalties(data.design).laplace is not None:
+        raise EstimateError(
+            "Profile intervals need a smooth objective, and the Laplace prior has an edge at 0. Use method='bootstrap'."
+        )
     problem = _problem_of(options, fitted, data)
     best = data.parameters.internal(fitted.values[:, 0])
-    top = problem.objective(best)[0]
-    errors = np.sqrt(problem.evaluate(best)[2].inverse_diagonal())
+    top, slope, information = problem.evaluate(best)
+    errors = np.sqrt(information.inverse_diagonal())
+    # Rows have as many weights as those of the fit, and their slope vanishes where that has its maximum.
+    if abs(data.weight - fitted.weight) > 1e-9 * fitted.weight or np.abs(slope * errors).max() > _LEVEL:
+        raise EstimateError(
+            f"The rows are not those of the fit: they have the weight {data.weight:,.6g} (the fit {fitted.weight:,.6g})"
+            f", and at its coefficients the log-likelihood rises by {np.abs(slope * errors).max():.2g} a standard "
+            "error. Give the same rows, response, weights and offset; or let a fit that has not converged go on."
+        )
     ends = np.empty((len(best), 2))
     for index in range(len(best)):
         profile = _profile(problem, best, index, top)

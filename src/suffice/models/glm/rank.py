@@ -12,7 +12,7 @@ from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, RowDistribution, StartDistribution
 from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums
-from suffice.models.glm.sample import MANY_ROWS, spread_rows
+from suffice.models.glm.sample import MANY_ROWS
 from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large
 from suffice.models.glm.squares import is_doubtful
 
@@ -25,7 +25,7 @@ class ColumnRank:
     """Places of columns that are combinations of those before, in the engine's layout.
 
     `doubtful`: rows in float64 lose digits; `rooted`: only the exact root of X'X tells the columns apart. `step` is the
-    Newton step from zero of the start, where all rows were asked for it.
+    Newton step from zero of the start, by the rows that were asked.
     """
 
     dropped: tuple[int, ...] = ()
@@ -61,9 +61,10 @@ def column_rank(
     if rows.in_memory and rows.rows >= MANY_ROWS:
         # Columns that differ on some rows differ on all.
         every = rows.rows // max(2_000, 3 * problem.size) or 1
-        some = rows.block.chosen(spread_rows(rows.rows, every))
-        if flat.on(some).curvature(start)[2].definite:
-            return ColumnRank()
+        some = rows.spread(every)
+        _, gradient, information = flat.on(some).curvature(start)
+        if information.definite:
+            return ColumnRank(step=information.solve(gradient))
     with np.errstate(over="ignore", invalid="ignore"):
         _, gradient, information = flat.curvature(start)
         doubtful = is_doubtful(information)

@@ -297,10 +297,9 @@ class IteratedRegression(GLMProblem):
         inner = np.ascontiguousarray(fitted.parameters.internal(fitted.values).T).ravel()
         direction = self._separating(whole, fitted)
         if direction is not None:
-            problem, decided = whole, self.decided(whole, direction)
-            rest = whole if decided is None else self.left_by(whole, decided)
+            rest = self.left_along(whole, direction)
             if rest is None:  # Every row is decided: there is nothing left to learn from.
-                return Ended(problem, nothing_left(problem), Separation(False, direction), fitted.dropped)
+                return Ended(whole, nothing_left(whole), Separation(False, direction), fitted.dropped)
             return Ended(rest, point_of(rest, inner), Separation(False, direction), fitted.dropped)
         result = point_of(whole, inner)
         separation = self.separation(whole, result)
@@ -335,6 +334,11 @@ class IteratedRegression(GLMProblem):
     @abstractmethod
     def separates(self, problem: RegressionProblem, direction: Floats) -> bool:
         """Whether no row falls along a direction, and some rise, by more than rounding."""
+
+    def left_along(self, problem: RegressionProblem, direction: Floats) -> RegressionProblem | None:
+        """The problem of the rows that a direction leaves; None where it leaves none, all where it does not say."""
+        decided = self.decided(problem, direction)
+        return problem if decided is None else self.left_by(problem, decided)
 
     @abstractmethod
     def decided(self, problem: RegressionProblem, direction: Floats) -> Flags | None:

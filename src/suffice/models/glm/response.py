@@ -47,8 +47,10 @@ def numbers(column: Column, what: str = "The response") -> Floats:
 
 def check_finite(values: Floats, what: str, start: int = 0) -> None:
     """Raise at the first missing value or infinity."""
+    # What is not finite makes the sum of squares so too, which BLAS adds up as fast as memory can be read.
+    flat = values.reshape(-1) if values.flags.c_contiguous else None
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
+        if np.isfinite(values.sum() if flat is None else np.dot(flat, flat)):
             return
     good = np.isfinite(values)
     if good.all():

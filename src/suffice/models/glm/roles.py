@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from suffice.errors import OptionError
+from suffice.checks import is_list, is_name
+from suffice.errors import OptionError, listing, shortened
 from suffice.fitting.contract import Inputs
 from suffice.fitting.driver import Fit, solve
 from suffice.fitting.sklearn_face import checked_rows, one_target
@@ -87,4 +88,14 @@ def first_classes(model: Any, known: Any, classes: Any) -> Any:
     family = declared(model.family).family
     if not family.labels:
         raise OptionError(f"classes= are labels of the response; the {family.name} family has none. Leave it out.")
+    if not is_list(classes):
+        raise OptionError(f"classes is {shortened(classes)}; expected a list of the labels of the response.")
+    if not all(is_name(label) for label in classes):
+        raise OptionError(f"classes is {shortened(classes)}; expected labels, each a text, a number or a truth value.")
+    strange = [] if states is None else [label for label in classes if label not in states]
+    if strange:
+        raise OptionError(
+            f"classes= holds {listing(strange)}; the labels of the response are {listing(states)} already. Leave "
+            "classes= out, or fit again with states= that has all of them."
+        )
     return tuple(classes) if states is None else states

@@ -12,15 +12,15 @@ from suffice.array_types import Floats
 from suffice.checks import choice, listed_names
 from suffice.choices import Predicted, Residual, choices
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, OptionError, shortened
+from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.fitting.contract import Inputs
+from suffice.fitting.inference import quantile
 from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
 from suffice.models.glm.formula import factor_levels, matrix_of
 from suffice.models.glm.input import checked_weights, offset_of, open_rows, side_column, table_like
 from suffice.models.glm.pieces import domain_of, parts_of, sides_of, stream_of, table_of
 from suffice.models.glm.response import NO_RESPONSE, numbers
-from suffice.models.glm.results import quantile
 from suffice.models.glm.rows import formula_response, read_response
 from suffice.solvers.information import Information
 from suffice.sources.base import Batch, Source
@@ -340,6 +340,16 @@ def residuals(fitted: GLMFitted, rows: Scored, kind: str) -> Floats:
         if kind == "deviance":
             return np.sign(away) * np.sqrt(np.maximum(prior * distribution.family.deviance(rows.y, mean), 0.0))
     raise OptionError(f"kind is {kind!r}; expected 'response', 'pearson', 'deviance' or 'working'.")
+
+
+def no_rows(given: Mapping[str, Any]) -> None:
+    """Refuse rows where intervals need none."""
+    named = [f"{name}=" for name, value in given.items() if value is not None]
+    if named:
+        raise OptionError(
+            f"{listing(named)} of intervals belong to method='profile', which goes through the rows again; those of "
+            "Wald need none. Leave them out, or give method='profile'."
+        )
 
 
 def leverage(fitted: GLMFitted, rows: Scored) -> Floats:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import (
@@ -29,7 +28,7 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.information import Information
-from suffice.solvers.irls import ROUNDING, SHORT, Last, irls
+from suffice.solvers.irls import ROUNDING, Last, irls
 
 #: Rows from which some of them go ahead of the fit of all.
 MANY_ROWS = 100_000
@@ -39,10 +38,13 @@ LEAST_SAMPLE, ROWS_A_COEFFICIENT = 10_000, 12
 AS_TWO_PASSES = 50
 #: At least so many rows stand behind each row of a sample, else the sample saves nothing.
 LEAST_STRIDE = 4
-#: With more coefficients for each row behind one of the sample, its information costs more than a gradient of all rows.
-DEAR = 20
-#: The information of a sample is made anew where the rows have lost or gained more than this factor.
-MOST_LOST = 1.5
+#: Fewest rows of the sample, and fewest for each coefficient, that go ahead of the others.
+LEAST_OF_SAMPLE, FEW_A_COEFFICIENT = 8_000, 12
+#: A step of a sample may keep the information of another point if it brings the decrement below this part of what it
+#: was: gradients are much cheaper.
+FAST = 0.5
+#: The information of a sample is made anew where the rows have lost or gained more than this factor, a few times.
+MOST_LOST, ROUNDS = 1.5, 6
 #: A gradient that differs by more, in its own standard deviations, is that of other rows.
 CHANGED = 1e-6
 
@@ -60,16 +62,6 @@ class Near:
     stands: float = 1.0
 
 
-def spread_rows(rows: int, every: int) -> NDArray[np.intp]:
-    """The numbers of some rows, one drawn from each stretch of so many.
-
-    The generator has a fixed seed: a fit meets the same rows every time. Unlike rows at equal distances these do not
-    keep step with a pattern that the rows may follow in their order.
-    """
-    firsts = every * np.arange(rows // every)
-    return firsts + np.random.default_rng(0).integers(0, every, len(firsts))
-
-
 def some_rows(problem: RegressionProblem) -> tuple[RegressionProblem | None, int, float]:
     """The same problem on one row of every so many, and what the weight of each is multiplied by to stand for all.
 
@@ -83,7 +75,7 @@ def some_rows(problem: RegressionProblem) -> tuple[RegressionProblem | None, int
     every = block.rows // max(LEAST_SAMPLE, ROWS_A_COEFFICIENT * problem.size, rich)
     if problem.outputs > 1 or problem.rooted or every < LEAST_STRIDE:
         return None, 1, 1.0
-    some = block.chosen(spread_rows(block.rows, every))
+    some = problem.rows.spread(every)
     if block.weights is None or some.weights is None:
         stands = block.rows / some.rows
         return problem.on(replace(some, weights=np.full(some.rows, stands))), every, stands
@@ -120,11 +112,12 @@ class _Some:
 
 
 def _fit_of_some(sample: RegressionProblem, start: Floats, every: int) -> tuple[_Some, bool]:
-    """The fit of a sample, whose information is made once where that will do, and whether Ctrl-C ended it.
+    """The fit of a sample, and whether Ctrl-C ended it; its information is made as rarely as will do.
 
     No eigenvalue of the information of n rows in units of that of all is, for k coefficients, likely to be above
     ``(1 + sqrt(k / n))^2``.
     """
+    start, stopped = _fit_of_few(sample, start, every)
     made: list[tuple[Information, Floats]] = []
 
     def evaluate(beta: Floats) -> tuple[float, Floats, Information]:
@@ -132,17 +125,39 @@ def _fit_of_some(sample: RegressionProblem, start: Floats, every: int) -> tuple[
         made.append((evaluated[2], beta))
         return evaluated
 
-    # The maximum of the sample is itself about so far from that of all rows.
-    limits = Control(max_iter=12, tolerance=0.3 * math.sqrt(every * sample.size))
-    dear = sample.size > DEAR * every
-    few = irls(evaluate, start, limits, slope_of=sample.objective, short=math.inf if dear else SHORT)
-    last = few.last
-    origin = next(beta for information, beta in made if information is last.information)
-    lost = _lost(sample, origin, last.beta)
-    if not 1.0 / MOST_LOST <= lost <= MOST_LOST:
-        last, origin, lost = Last(last.beta, *sample.evaluate(last.beta)), last.beta, 1.0
+    limits = _limits(sample, every, stopped)
+    for _ in range(ROUNDS):
+        some = irls(evaluate, start, limits, slope_of=sample.objective, short=math.inf, gain=FAST)
+        last, stopped = some.last, stopped or some.outcome.stop_reason == "interrupted"
+        origin = next(beta for information, beta in made if information is last.information)
+        lost = _lost(sample, origin, last.beta)
+        if stopped or 1.0 / MOST_LOST <= lost <= MOST_LOST:
+            break
+        start = last.beta  # The decrement was in units of another information.
     margin = (1.0 + math.sqrt(sample.size / sample.rows.rows)) * math.sqrt(max(1.0, lost))
-    return _Some(last, origin, margin), few.outcome.stop_reason == "interrupted"
+    return _Some(last, origin, margin), stopped
+
+
+def _fit_of_few(sample: RegressionProblem, start: Floats, every: int) -> tuple[Floats, bool]:
+    """Where the fit of a few of the sample's rows ends, from which one information of the sample will do."""
+    block = sample.rows.block
+    stretch = block.rows // max(LEAST_OF_SAMPLE, FEW_A_COEFFICIENT * sample.size)
+    if stretch < LEAST_STRIDE:
+        return start, False
+    few = sample.rows.spread(stretch)
+    weights = None if few.weights is None else few.weights * (block.rows / few.rows)
+    problem = sample.on(replace(few, weights=weights))
+    try:
+        limits = _limits(sample, every * stretch)
+        fitted = irls(problem.evaluate, start, limits, slope_of=problem.objective, short=math.inf, gain=FAST)
+    except SufficeError:
+        return start, False
+    return fitted.outcome.state.parameters, fitted.outcome.stop_reason == "interrupted"
+
+
+def _limits(sample: RegressionProblem, every: int, stopped: bool = False) -> Control:
+    """The maximum of one row of every so many is itself ten times as far from that of all."""
+    return Control(max_iter=0 if stopped else 12, tolerance=0.1 * math.sqrt(every * sample.size))
 
 
 def _lost(sample: RegressionProblem, before: Floats, now: Floats) -> float:

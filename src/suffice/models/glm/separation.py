@@ -29,7 +29,7 @@ from suffice.models.glm.directions import Separation as Separation
 from suffice.models.glm.directions import programme as programme
 from suffice.models.glm.directions import without_rounding as without_rounding
 from suffice.models.glm.family import RowDistribution
-from suffice.models.glm.problem import Largest, RegressionProblem, largest_move
+from suffice.models.glm.problem import Largest, RegressionProblem, largest_move, move_bound
 from suffice.models.glm.solve import Result
 from suffice.solvers.information import Information
 
@@ -90,12 +90,22 @@ def rules_out(
     points m, or 1 - m, changes by no more than the factor ``exp |eta - eta'|``.
     """
     if kind != "labels" and isinstance(problem.distribution, RowDistribution) and _is_canonical(problem.distribution):
-        bound = largest_move(problem, step)
-        if origin is not None and origin is not beta and stands * bound <= STILL:
-            bound *= math.exp(min(largest_move(problem, problem.whole(beta) - problem.whole(origin)), MOST_APART))
-        if stands * bound <= STILL:
-            return True
+        for most_moved in (move_bound, largest_move):
+            bound = stands * most_moved(problem, step)
+            if bound > STILL:
+                continue
+            if origin is None or origin is beta:
+                return True
+            apart = problem.whole(beta) - problem.whole(origin)
+            if any(bound * _grown(moved(problem, apart)) <= STILL for moved in (move_bound, largest_move)):
+                return True
+            break
     return stands * share_of_slopes(problem, kind, beta, step, origin) <= STILL
+
+
+def _grown(apart: float) -> float:
+    """The factor by which a mean, or one less it, may differ where linear predictors are so far apart."""
+    return math.exp(min(apart, MOST_APART))
 
 
 def _is_canonical(distribution: RowDistribution) -> bool:
@@ -120,7 +130,7 @@ def share_of_slopes(
     question = _ShareOfSlopes(
         problem.layout, problem.distribution, kind, problem.whole(beta), step, other, problem.products
     )
-    return problem.rows.reduce(question).value
+    return float(problem.rows.reduce(question).value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,10 +260,33 @@ def _most_against(block: RowBlock, *, rows_of: RowConstraints, direction: Floats
 
 def moved_by(problem: RegressionProblem, direction: Floats) -> Floats:
     """How far a direction moves each linear predictor of rows in memory (n,) or (n, m), as a share of the largest."""
+    direction = direction / max(float(np.abs(direction).max(initial=0.0)), 1e-300)  # So that no product overflows.
     shaped = direction if problem.outputs == 1 else problem.shaped(direction)
     parts = (replace(part, offset=None) for part in problem.layout.parts(problem.rows.block))
     along = np.concatenate([linear_predictor(problem.layout, part, shaped) for part in parts])
     return np.asarray(along / max(float(np.abs(along).max(initial=0.0)), 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class Undecided:
+    """The rows of a block whose linear predictor a direction does not move; its largest move of any row is 1."""
+
+    layout: CoefficientLayout
+    direction: Floats
+
+    def __call__(self, block: RowBlock) -> RowBlock:
+        """Those rows."""
+        if not block.rows:
+            return block
+        parts = (replace(part, offset=None) for part in self.layout.parts(block))
+        along = np.concatenate([linear_predictor(self.layout, part, self.direction) for part in parts])
+        return block.chosen(np.flatnonzero(np.abs(along) <= IN_PLACE), block.start)
+
+
+def rows_left(problem: RegressionProblem, direction: Floats) -> RegressionProblem | None:
+    """The problem of the rows with weight that a direction leaves in place, wherever they are; None where none is."""
+    rows = problem.rows.chosen(Undecided(problem.layout, direction / largest_move(problem, direction)))
+    return None if rows is None else replace(problem, rows=rows, record=None, rooted=False)
 
 
 def is_small(problem: RegressionProblem, constraints: int = 1) -> bool:

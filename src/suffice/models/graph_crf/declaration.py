@@ -10,16 +10,12 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.choices import EdgeWeights, Expectations, FieldSolver, GraphMethod, Registered
 from suffice.errors import OptionError
-from suffice.fitting.contract import Inputs
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.conditional_field.learning import STOCHASTIC, idle_unless
-from suffice.models.conditional_field.tables import in_the_kind_of
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.fitted import GraphCRFFitted
 from suffice.models.graph_crf.graphs import EDGES, NODES
-from suffice.models.graph_crf.rounds import ScoreShards
-from suffice.models.graph_crf.tables import NodeColumns, NodeForm, NodeTable
 from suffice.models.graph_crf.task import GraphCRFTask, check_options
 from suffice.options import Idle, RunOptions, own_options
 
@@ -156,7 +152,8 @@ class GraphCRF(ConditionalField):
 
         Args:
             X: a list of `GraphExample`, or a table with a row for each node.
-            y: the labels of each example; of a table, the name of the column that holds them.
+            y: the labels of each example; of a table, the name of the column that holds them, or in memory the labels
+                of its rows.
             sample_weight: how many examples each example stands for (n,); of a table, the column that holds it. Those
                 of weight 0 are left out.
             group: the column of a table that tells its graphs apart.
@@ -169,16 +166,8 @@ class GraphCRF(ConditionalField):
         Returns:
             self
         """
-        form = NodeForm(group, node, neighbours, columns)
-        if not form.reads(X):
-            if self._options["memory_limit"] is not None:
-                raise OptionError(
-                    "memory_limit is for tables of nodes; graphs in lists are in memory already. Leave it out."
-                )
-            return super().fit(X, y, sample_weight, validation=validation)
-        if validation is not None:
-            raise OptionError("validation is for lists of GraphExample; a table of nodes is fitted without.")
-        return self._fitted_to(Inputs(X, {"y": y, "sample_weight": sample_weight, "form": form}))
+        form = {"group": group, "node": node, "neighbours": neighbours, "columns": columns}
+        return self._learn(self._inputs(X, y, sample_weight, form, validation))
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
@@ -201,46 +190,6 @@ class GraphCRF(ConditionalField):
         return self.fitted_.template_weights(name)
 
     # -- predictions -------------------------------------------------------------------------------------------------
-
-    def predict(self, X: Any, **form: Unpack[NodeColumns]) -> Any:
-        """The most probable labels of each example; of a table of nodes the label of each row, in the table's kind.
-
-        Of graphs too wide for exact inference those of the highest score that loopy belief propagation and annealing
-        find. `columns` are those of the fit.
-        """
-        given = NodeForm(**form)
-        if not given.reads(X):
-            return super().predict(X)
-        return in_the_kind_of(X, NodeTable(X, given, self._options).mapped(self._decoder(), marginals=False))
-
-    def predict_marginals(self, X: Any, **form: Unpack[NodeColumns]) -> Any:
-        """The probability of every label at every node, given the whole graph: an array (nodes, label) each.
-
-        Rows are read by number or by label: ``marginals[0][2]["B-NP"]``. Those of Gibbs sampling (`inference="gibbs"`,
-        graphs too wide) have `standard_errors` (nodes, label), an `effective_sample_size` and an `r_hat`; a warning
-        says where their chains do not mix. Of a table a column for each label, in its kind, as in `predict`.
-        """
-        given = NodeForm(**form)
-        if not given.reads(X):
-            return super().predict_marginals(X)
-        return in_the_kind_of(X, NodeTable(X, given, self._options).mapped(self._decoder(), marginals=True))
-
-    def score_samples(self, X: Any, y: Any = None, **form: Unpack[NodeColumns]) -> Floats:
-        """Log p(labels | graph) of each graph (n,), natural logarithm; those of a table in the order of their names."""
-        given = NodeForm(**form)
-        if not given.reads(X):
-            return super().score_samples(X, y)
-        return NodeTable(X, given, self._options).scores(y, self._decoder())
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **form: Unpack[NodeColumns]) -> float:
-        """Mean log-likelihood of an example (weighted), natural logarithm; `accuracy` counts labels instead."""
-        given = NodeForm(**form)
-        if not given.reads(X):
-            return super().score(X, y, sample_weight)
-        nodes = NodeTable(X, given, self._options, sample_weight).held(y, self.labels_)
-        with nodes.held:
-            total, weight = nodes.held.sum(None, ScoreShards(self._decoder())).tolist()
-        return float(total / weight)
 
     def log_partition(self, example: GraphExample) -> float:
         """Log Z of one example: the log of the sum over all labels of exp(score), natural logarithm.

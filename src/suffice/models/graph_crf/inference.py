@@ -64,6 +64,11 @@ class GraphInference:
         self.trees = [TreeGroup(structure, graphs, group) for group in chosen.trees]
         self._loopy = _Loopy(structure, graphs, chosen.wide, passes) if len(chosen.wide) else None
 
+    def forget(self) -> None:
+        """Let loopy messages begin anew, so that answers do not depend on what was asked before."""
+        if self._loopy is not None:
+            self._loopy.beliefs.forget()
+
     def solve(self, scores: Sequence[Floats]) -> GraphBeliefs:
         """Beliefs for scores (c, cells) of each template."""
         unary = unary_scores(self.structure, self.graphs, scores)

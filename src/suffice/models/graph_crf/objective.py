@@ -170,6 +170,11 @@ class GraphObjective(FieldObjective[CliqueStructure]):
             gradient -= expected_features(self.structure, inference.graphs, beliefs.tables, shares)
         return total, gradient
 
+    def forget(self) -> None:
+        """Let loopy messages begin anew."""
+        if self._exact is not None:
+            self._exact[0].forget()
+
     def evaluate(self, weights: Floats) -> tuple[float, Floats]:
         """The log-likelihood and its slope (k,); of wide examples what takes its place."""
         total, gradient = self.narrow(weights)

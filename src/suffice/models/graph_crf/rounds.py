@@ -14,7 +14,6 @@ from suffice.models.conditional_field.existence import SeparableLabels
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.conditional_field.shards import LabelledShard, LabelSeparation, LargestOfShards
-from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.existence import SeparableGraphs
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import WORDS, Engine, GraphObjective
@@ -39,6 +38,8 @@ class GraphShard(LabelledShard[Graphs]):
             made = given.structure, GraphObjective(*labelled, WeightPenalties(), given.engine)
             object.__setattr__(self, "_made", made)
         objective: GraphObjective = made[1]
+        # A shard may be prepared again anywhere: what it answers depends on the weights alone.
+        objective.forget()
         return objective
 
 
@@ -124,8 +125,10 @@ class GraphWork:
     """What shards of labelled graphs do in each round; `prepare` is that of the data."""
 
     def evaluate(self, shard: GraphShard, given: CliqueWeights) -> Answers:
-        """The log-likelihood and its slope (k,)."""
-        return Answers(shard.under(given).evaluate(given.vector))
+        """The log-likelihood, its slope (k,), and how many shards have messages that did not come to rest."""
+        objective = shard.under(given)
+        value, slope = objective.evaluate(given.vector)
+        return Answers((value, slope, int(not objective.converged)))
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,7 @@ class HeldGraphObjective(FieldObjective[CliqueStructure]):
     ) -> None:
         """See `GraphObjective`."""
         self.held, self.structure, self.penalties, self.weight, self.engine = held, structure, penalties, weight, engine
+        self.converged = True
         self.features, self._observed, self.wide = self.ask(np.zeros(structure.length), census).parts
 
     def ask(self, vector: Floats, by: Any = None) -> Any:
@@ -162,6 +166,11 @@ class HeldGraphObjective(FieldObjective[CliqueStructure]):
     def exact(self) -> bool:
         """Whether every expectation is exact."""
         return not self.wide
+
+    @property
+    def at_most_one(self) -> bool:
+        """Bethe's approximation has no bound."""
+        return self.engine.wide != "loopy"
 
     @property
     def concave(self) -> bool:
@@ -183,7 +192,8 @@ class HeldGraphObjective(FieldObjective[CliqueStructure]):
 
     def evaluate(self, weights: Floats) -> tuple[float, Floats]:
         """The log-likelihood and its slope (k,); of wide examples what takes its place."""
-        value, slope = self.ask(weights).parts
+        value, slope, restless = self.ask(weights).parts
+        self.converged = not restless
         return float(value), slope
 
 
@@ -216,17 +226,3 @@ class HeldSeparableGraphs(SeparableLabels):
         """Bounds (k,) of the range of every feature over the labels of any one example."""
         largest: LargestOfShards = self.objective.ask(self.observed, reach)
         return largest.values
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreShards:
-    """The log-likelihood of the labelled graphs of a shard, each times its weight, and the sum of the weights."""
-
-    decoder: GraphDecoder
-
-    def __call__(self, shard: GraphShard, _: object) -> Floats:
-        """Both sums (2,)."""
-        if not len(shard.examples):
-            return np.zeros(2)
-        logs = self.decoder.log_likelihoods(shard.examples, shard.codes)
-        return np.array([shard.weights @ logs, shard.weights.sum()])

@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
-from suffice.array_types import Floats
 from suffice.domain import Variable
-from suffice.errors import DataError, OptionError
-from suffice.models.conditional_field.tables import ScoreExamples, codes_in_column, reads_table
+from suffice.errors import DataError
+from suffice.models.conditional_field.tables import (
+    FieldTable,
+    ReadExamples,
+    TableForm,
+    codes_in_column,
+    weights_in_column,
+)
 from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.graphs import EDGES, NODES, Graphs, read_graphs
 from suffice.models.graph_crf.rounds import GraphShard, GraphWork
-from suffice.models.sequence_answers import answers_of_sequences
-from suffice.sources.base import Batch, Source
+from suffice.sources.base import Batch
 from suffice.sources.held import Held, Settled
-from suffice.sources.mapped import RowTask, free_names
-from suffice.sources.opening import open_source
-
-
-class NodeColumns(TypedDict, total=False):
-    """How a table of nodes is laid out, as keywords: see `GraphCRF.fit`."""
-
-    group: Hashable | None
-    node: Hashable | None
-    neighbours: Hashable | None
-    columns: Any
 
 
 @dataclass(frozen=True)
-class NodeForm:
+class NodeForm(TableForm):
     """How a table of nodes is laid out: what tells graphs and nodes apart, who is joined to whom, the features."""
 
-    group: Hashable | None = None
     node: Hashable | None = None
     neighbours: Hashable | None = None
-    columns: Any = None
 
-    def reads(self, X: object) -> bool:
-        """Whether X is a table to be read by this form; an error where it cannot be."""
-        return reads_table(X, vars(self), ("group", "node", "neighbours"))
+    needed = ("group", "node", "neighbours")
 
 
 @dataclass(frozen=True)
@@ -97,10 +86,7 @@ class NodeWork(GraphWork):
         """The graphs, the codes of labels and the weights of a batch."""
         graphs = self.reading.graphs(batch)
         codes = codes_in_column(batch, self.label, "node").astype(np.int64)
-        first = graphs.offsets[:-1]
-        weights = np.ones(len(graphs)) if batch.weights is None else batch.weights[first]
-        if batch.weights is not None and (np.repeat(weights, np.diff(graphs.offsets)) != batch.weights).any():
-            raise DataError("The nodes of a graph have different weights; a weight is that of a whole graph.")
+        weights = weights_in_column(batch, "node", "graph")
         if weights.all():
             return GraphShard(graphs, codes, weights)
         kept = np.flatnonzero(weights)
@@ -117,92 +103,51 @@ class HeldNodes:
     passes: int
 
 
-class NodeTable:
+class NodeTable(FieldTable[NodeForm, GraphDecoder]):
     """A table of nodes that is open."""
 
-    def __init__(self, X: object, form: NodeForm, options: Mapping[str, Any], sample_weight: object = None) -> None:
-        """options: those of the model."""
-        self.source: Source = open_source(X, sample_weight=sample_weight)
-        self.form, self.options = form, options
-        self.source.check_columns([name for name in (form.group, form.node, form.neighbours) if name is not None])
+    unit = "node"
+
+    @property
+    def beside(self) -> list[Hashable]:
+        """The columns that say how the table is laid out."""
+        return [self.form.group, self.form.node, self.form.neighbours]
+
+    @property
+    def order(self) -> Hashable | None:
+        """Nodes are numbered in the order of their names."""
+        return self.form.node
+
+    @property
+    def raw(self) -> list[Hashable]:
+        """Names of nodes and lists of neighbours are read as they are."""
+        return [self.form.node, self.form.neighbours]
 
     def reading(self, label: Hashable | None) -> NodeReading:
         """Features are the columns named, or all others."""
-        form, beside = self.form, (self.form.group, self.form.node, self.form.neighbours, label)
+        form = self.form
         if form.columns is None:
-            names = [name for name in self.source.columns if name not in beside]
+            names = [name for name in self.source.columns if name not in (*self.beside, label)]
         else:
             given = form.columns
             names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
         self.source.check_columns(names)
         return NodeReading(tuple(names), form.node, form.neighbours)
 
-    def settled(self, reading: NodeReading, label: Variable | None) -> Settled:
-        """States of the labels, in one pass; features are numbers."""
-        declared = {name: Variable(name, "real") for name in reading.columns}
-        declared |= {} if label is None else {label.name: label}
-        return self.source.settle(self.source.infer(list(declared), declared), threads=self.options["threads"])
+    def kinds(self, names: Sequence[Hashable]) -> dict[Hashable, Variable]:
+        """Features are numbers."""
+        return {name: Variable(name, "real") for name in names}
 
-    def held(self, label: Hashable, labels: tuple[Any, ...] | None) -> HeldNodes:
+    def held(self, labels: tuple[Any, ...] | None) -> HeldNodes:
         """The graphs of the table with their labels, where they are; labels: those there may be, None: those seen."""
-        reading = self._labelled(label)
+        label = self.checked_label()
+        reading = self.reading(label)
         variable = Variable(label, "discrete") if labels is None else Variable.discrete(label, labels)
-        settled = self.settled(reading, variable)
-        held: Held[Any] = self.source.hold(
-            NodeWork(reading, label),
-            settled,
-            group=self.form.group,
-            order=self.form.node,
-            raw=(reading.node, reading.neighbours),
-            memory_limit=self.options["memory_limit"],
-            threads=self.options["threads"],
-        )
+        settled = self.settle(reading.columns, variable)
+        held = self.hold(NodeWork(reading, label), settled)
         return HeldNodes(held, reading, settled.domain[label].states, self.source.passes)
 
-    def _labelled(self, label: Hashable | None) -> NodeReading:
-        if label is None:
-            raise OptionError("y is missing: name the column of the table that holds the labels, as in y='label'.")
-        self.source.check_columns([label])
-        return self.reading(label)
-
-    def scores(self, label: Hashable, decoder: GraphDecoder) -> Floats:
-        """Log p(labels | graph) of each graph (n,)."""
-        reading = self._labelled(label)
-        settled = self.settled(reading, Variable.discrete(label, decoder.labels))
-        ask = ScoreExamples(decoder, reading.graphs, label, "node")
-        form, raw = self.form, (reading.node, reading.neighbours)
-        threads = self.options["threads"]
-        logs = answers_of_sequences(ask, self.source, settled, form.group, form.node, threads, raw)
-        return np.array(logs, dtype=np.float64)
-
-    def mapped(self, decoder: GraphDecoder, *, marginals: bool) -> Any:
-        """The label of every row, or the probabilities of all labels."""
-        reading = self.reading(None)
-        domain = self.settled(reading, None).domain
-        wanted = decoder.labels if marginals else ["predicted"]
-        task = NodeLabels(decoder, reading, marginals, free_names(wanted, self.source.columns))
-        form, raw = self.form, (reading.node, reading.neighbours)
-        return self.source.map(
-            task, domain, group=form.group, order=form.node, raw=raw, threads=self.options["threads"]
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class NodeLabels(RowTask):
-    """The best labels of the rows of whole graphs, or probabilities of all labels; it travels to where the rows are."""
-
-    decoder: GraphDecoder
-    reading: NodeReading
-    marginals: bool
-    names: tuple[str, ...]
-
-    def __call__(self, batch: Batch) -> dict[Hashable, Any]:
-        """Columns of one value a row."""
-        graphs = self.reading.graphs(batch)
-        if self.marginals:
-            return dict(zip(self.names, np.concatenate(self.decoder.marginals(graphs)).T, strict=True))
-        return {self.names[0]: [self.decoder.labels[code] for code in self.decoder.best_codes(graphs).tolist()]}
-
-    def example(self) -> dict[Hashable, Any]:
-        """A probability for each label, or the first label."""
-        return dict.fromkeys(self.names, np.zeros(1)) if self.marginals else {self.names[0]: [self.decoder.labels[0]]}
+    def read_by(self, decoder: GraphDecoder, label: Variable | None) -> tuple[Settled, ReadExamples[Graphs]]:
+        """What is settled of the columns of features, and how they are read."""
+        reading = self.reading(None if label is None else label.name)
+        return self.settle(reading.columns, label), ReadExamples(decoder, reading.graphs)

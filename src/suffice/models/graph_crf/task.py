@@ -13,7 +13,7 @@ from suffice.array_types import Floats, Ints
 from suffice.checks import choice, whole_number
 from suffice.choices import Expectations, choices
 from suffice.engines.workers import worker_count
-from suffice.errors import OptionError, listing, shortened
+from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Purpose
 from suffice.models.conditional_field.certificate import SlopeByChains
@@ -23,6 +23,7 @@ from suffice.models.conditional_field.labels import counted, read_labels
 from suffice.models.conditional_field.learning import ASCENT, STOCHASTIC, Climb, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.stochastic import ShardedStochastic
+from suffice.models.conditional_field.tables import TableForm
 from suffice.models.conditional_field.task import FieldData, FieldTask
 from suffice.models.graph_crf.ascent import ascend
 from suffice.models.graph_crf.example import GraphExample
@@ -51,6 +52,7 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
     """What a `GraphCRF` declares."""
 
     words = EXAMPLES
+    form = NodeForm
 
     @property
     def engine(self) -> Engine:
@@ -61,19 +63,29 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
 
     def read(self, given: Inputs, known: FieldFitted[CliqueStructure] | None, purpose: Purpose) -> GraphData:
         """Graphs in lists, or those of a table of nodes."""
-        form: NodeForm | None = given["form"]
+        form, options = given["form"], self.options
         if form is None:
             return super().read(given, known, purpose)
-        options = self.options
-        if options["inference"] in ("gibbs", "loopy") or options["templates"]:
+        if given["validation"] is not None:
+            raise OptionError("validation is for lists of GraphExample; a table of nodes is fitted without.")
+        if options["inference"] == "gibbs" or options["templates"]:
             raise OptionError(
-                "Tables of nodes are fitted graph by graph, with nodes and edges alone: not by inference='gibbs' or "
-                "'loopy', whose chains and messages stay beside all graphs, nor with templates=. Give a list of "
-                "GraphExample."
+                "Tables of nodes are fitted graph by graph, with nodes and edges alone: not by inference='gibbs', "
+                "whose chains stay beside all graphs, nor with templates=. Give a list of GraphExample."
             )
-        nodes = NodeTable(given.data, form, options, given["sample_weight"]).held(given["y"], self.declared(known))
+        nodes = self.table(given.data, form, given["y"], given["sample_weight"]).held(self.declared(known))
         structure = make_structure(nodes.labels, nodes.reading.widths, options["edge_weights"], {})
+        if known is not None:
+            if known.structure.widths != structure.widths:
+                (_, width), (_, wanted) = structure.widths[NODES], known.structure.widths[NODES]
+                raise DataError(f"The table has {width} columns of features; the model was fitted to {wanted}.")
+            structure = known.structure
         return FieldData.of(nodes.held, structure, passes=nodes.passes)
+
+    def table(self, X: object, form: TableForm, y: object = None, sample_weight: object = None) -> NodeTable:
+        """A table of nodes that is open."""
+        assert isinstance(form, NodeForm)
+        return NodeTable(X, form, self.options, y, sample_weight)
 
     def listed(self, X: Iterable[Any]) -> list[GraphExample]:
         """The examples in a list."""
@@ -210,7 +222,7 @@ class GraphCRFTask(FieldTask[AnyGraphObjective, Graphs, GraphData, CliqueStructu
         if objective.exact:
             return ()
         wide = objective.wide
-        if objective.engine.wide == "loopy" and isinstance(objective, GraphObjective):
+        if objective.engine.wide == "loopy":
             rest = "" if objective.converged else ", and its messages did not come to rest"
             return (f"log-likelihood of {counted(wide, 'graph')} by Bethe's approximation{rest}",)
         note = f"log-likelihood of {counted(wide, 'graph')} is the pseudo-log-likelihood"

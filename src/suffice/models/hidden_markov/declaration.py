@@ -15,7 +15,7 @@ from suffice.array_types import Floats
 from suffice.attributes import Read
 from suffice.checks import choice, weights_of, whole_number
 from suffice.choices import CovarianceShape, Estimate, PathMethod, Squarem, Topology, choices
-from suffice.errors import EstimateError, OptionError
+from suffice.errors import EstimateError, OptionError, warn
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
@@ -23,7 +23,7 @@ from suffice.fitting.estimator import StatesEstimator, delegated, delegated_prop
 from suffice.fitting.report import CountedRows, Curvature, Report
 from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.hidden_markov.counting import KnownSequences
-from suffice.models.hidden_markov.decoding import StateDecoder, labelled, match
+from suffice.models.hidden_markov.decoding import LabelledStates, StateDecoder
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
@@ -282,6 +282,8 @@ class HiddenMarkovModel(StatesEstimator):
         """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used but as `lengths`."""
         fitted = self.fitted_
         given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
+        if given["states"] is not None:
+            warn("states are not used: the score is of sequences, whatever their states. accuracy compares states.")
         there = self._task().log_likelihood(replace(given, more={**given.more, "states": None}), fitted)
         if there is not None:
             return there[0] / there[1]
@@ -404,7 +406,7 @@ class HiddenMarkovModel(StatesEstimator):
 
         A hidden state that is left over stands for None. method: as in `predict`.
         """
-        return match(*self._compared(sequences, states, SequenceForm(**form), method), self.states_)
+        return self._labelled(sequences, states, SequenceForm(**form), method).match()
 
     def accuracy(
         self, sequences: Any, states: Any, *, method: PathMethod = "viterbi", **form: Unpack[FormOptions]
@@ -413,19 +415,19 @@ class HiddenMarkovModel(StatesEstimator):
 
         Steps without a true label are left out. method: as in `predict`.
         """
-        path, truth = self._compared(sequences, states, SequenceForm(**form), method)
-        names = match(path, truth, self.states_)
-        return float(np.mean([names[a] == b for a, b in zip(path, truth, strict=True)]))
+        return self._labelled(sequences, states, SequenceForm(**form), method).accuracy()
 
-    def _compared(
-        self, sequences: Any, states: Any, form: SequenceForm, method: PathMethod
-    ) -> tuple[list[Any], list[Any]]:
-        """Predicted states and true labels of the steps that have one."""
+    def _labelled(self, sequences: Any, states: Any, form: SequenceForm, method: PathMethod) -> LabelledStates:
+        """Predicted states beside true labels."""
+        choice(method, "method", choices(PathMethod))
+        there = self._task().labelled(sequences, states, form, self.fitted_, method)
+        if there is not None:
+            return there
         form, states = split_form(self.fitted_.form_of(sequences, form), sequences, states)
         answer = self.predict(sequences, method=method, **vars(form))
         path = np.concatenate(answer) if isinstance(answer, list) else answer
         truth = open_paths(states, open_observations(sequences, form), form.lengths)
-        return labelled(path.tolist(), truth.values.tolist())
+        return LabelledStates.of(path.tolist(), truth.values.tolist(), self.states_)
 
     def standard_errors_of(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]

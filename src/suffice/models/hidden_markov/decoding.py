@@ -41,9 +41,13 @@ class StateDecoder:
 
     def states(self, method: str) -> Any:
         """The most probable path of states ("viterbi"), or the most probable state at each step ("posterior")."""
+        return self.asked.give(self.fitted.named(self.codes(method)))
+
+    def codes(self, method: str) -> Codes:
+        """As `states`, the numbers (steps,) of the states."""
         choice(method, "method", choices(PathMethod))
-        codes = self._paths(1)[0][0] if method == "viterbi" else self._posteriors().argmax(axis=1)
-        return self.asked.give(self.fitted.named(codes))
+        codes: Codes = self._paths(1)[0][0] if method == "viterbi" else self._posteriors().argmax(axis=1)
+        return codes
 
     def decoded(self) -> tuple[float, Any]:
         """Log P(path, sequence) of the most probable paths of all sequences together, and their states."""
@@ -134,22 +138,41 @@ class StateDecoder:
 # -- hidden states and true labels -------------------------------------------------------------------------------------
 
 
-def labelled(path: Sequence[Any], truth: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The steps whose true label is known."""
-    pairs = [(state, label) for state, label in zip(path, truth, strict=True) if not is_missing(label)]
-    if not pairs:
-        raise DataError("No step has a true label: there is nothing to compare the states with.")
-    return [state for state, _ in pairs], [label for _, label in pairs]
+@dataclass(frozen=True, eq=False)
+class LabelledStates:
+    """How many steps (state, label) have a state and a true label; those without a label are left out."""
 
+    states: tuple[Hashable, ...]
+    labels: Sequence[Hashable]
+    counts: Floats
 
-def match(path: Sequence[Any], truth: Sequence[Any], names: Sequence[Hashable]) -> dict[Hashable, Hashable]:
-    """The true label of each state, one to one, that makes the most steps agree; None for a state left over."""
-    from scipy.optimize import linear_sum_assignment
+    def __post_init__(self) -> None:
+        """Refuse nothing to compare."""
+        if not self.counts.any():
+            raise DataError("No step has a true label: there is nothing to compare the states with.")
 
-    labels = sort_states(truth)
-    rows, columns = {s: i for i, s in enumerate(names)}, {s: i for i, s in enumerate(labels)}
-    table = np.zeros((len(names), len(labels)))
-    for state, label in zip(path, truth, strict=True):
-        table[rows[state], columns[label]] += 1
-    left, right = linear_sum_assignment(-table)
-    return dict.fromkeys(names) | {names[i]: labels[j] for i, j in zip(left.tolist(), right.tolist(), strict=True)}
+    @classmethod
+    def of(cls, path: Sequence[Any], truth: Sequence[Any], states: tuple[Hashable, ...]) -> LabelledStates:
+        """Of predicted states and true labels, step by step."""
+        pairs = [(state, label) for state, label in zip(path, truth, strict=True) if not is_missing(label)]
+        labels = sort_states([label for _, label in pairs])
+        rows, columns = {s: i for i, s in enumerate(states)}, {s: i for i, s in enumerate(labels)}
+        counts = np.zeros((len(states), len(labels)))
+        for state, label in pairs:
+            counts[rows[state], columns[label]] += 1
+        return cls(states, labels, counts)
+
+    def _matched(self) -> tuple[list[int], list[int]]:
+        from scipy.optimize import linear_sum_assignment
+
+        left, right = linear_sum_assignment(-self.counts)
+        return left.tolist(), right.tolist()
+
+    def match(self) -> dict[Hashable, Hashable]:
+        """The true label of each state, one to one, that makes the most steps agree; None for a state left over."""
+        pairs = zip(*self._matched(), strict=True)
+        return dict.fromkeys(self.states) | {self.states[i]: self.labels[j] for i, j in pairs}
+
+    def accuracy(self) -> float:
+        """The share of steps whose state, matched to the true labels, is right."""
+        return float(self.counts[self._matched()].sum() / self.counts.sum())

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import draw_count, read_only, whole_number
-from suffice.errors import FileFormatError, MissingAttributeError, OptionError
+from suffice.checks import draw_count, listed_names, read_only, whole_number
+from suffice.errors import FileFormatError, MissingAttributeError, OptionError, listing, shortened
 from suffice.families.base import as_floats, generator, take_states
 from suffice.fitting.estimator import as_frame
 from suffice.models.hidden_markov.build import emission_of
@@ -101,8 +101,25 @@ class HiddenMarkovFitted:
     # -- sequences ---------------------------------------------------------------------------------------------------
 
     def form_of(self, sequences: object, form: SequenceForm) -> SequenceForm:
-        """The form with the columns of a table that were learned from, where none were asked for."""
-        return form.reading(self.columns) if form.columns is None and is_table(sequences) else form
+        """The form with the columns of a table that were learned from, where none were asked for.
+
+        Of names in another order it is the order that was learned; arrays have the columns that were learned already.
+        """
+        table = is_table(sequences)
+        if form.columns is None or self.columns is None:
+            if form.columns is not None and not table:
+                raise OptionError(
+                    f"columns={shortened(form.columns)} names columns of a table; the model has learned from arrays "
+                    f"without names, and this is a {type(sequences).__name__}. Leave it out."
+                )
+            return form.reading(self.columns) if table and form.columns is None else form
+        names = list(listed_names(form.columns, "columns"))
+        if not table and names != list(self.columns):
+            raise OptionError(
+                f"columns= names {listing(names)}; the observations of a step were learned as {listing(self.columns)}. "
+                "Give arrays with these columns in this order, and leave columns= out, or give a table."
+            )
+        return form.reading(self.columns) if set(names) == set(self.columns) else form
 
     def open(self, sequences: object, form: SequenceForm) -> Opened[Data]:
         """Sequences as the emission reads them."""

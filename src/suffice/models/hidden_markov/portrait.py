@@ -25,6 +25,7 @@ from suffice.fitting.portrait import (
     or_none,
 )
 from suffice.models.hidden_markov.emissions.distributions import IndependentColumns
+from suffice.models.hidden_markov.estimates import again, inference_of, inference_with, redrawn
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ def portrait_of_model(model: HiddenMarkovModel) -> Portrait:
         fitted.portrait(),
         matched=model.matched_statistics,
         estimates=partial(_estimates, model),
+        inference=partial(inference_of, model),
+        inference_with=partial(inference_with, model),
+        redraw=partial(redrawn, model),
+        again=partial(again, model),
         decoding=partial(_decoding, model),
     )
 

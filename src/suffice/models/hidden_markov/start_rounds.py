@@ -28,6 +28,8 @@ SAMPLE = 20_000
 #: Ranges of marks, and pieces of a line through the points of all steps.
 RANGES = 512
 PIECES = 64
+#: Share by which two distances must differ to be told apart: their last digits depend on the order of adding up.
+TIE = 1e-9
 #: Share of a step's weight that begins in the state of its guess.
 OWN = 0.9
 
@@ -169,7 +171,8 @@ class Pieces:
         from scipy.special import ndtr
 
         points, weights = self.points.of(self.points.chosen.of(prepared))
-        pieces = [np.minimum((ndtr(points @ line) * PIECES).astype(np.intp), PIECES - 1) for line in lines]
+        # A point at the end of a piece, as a whole number may be, is beyond it in every order of adding up.
+        pieces = [np.minimum((ndtr(points @ line) * PIECES + TIE).astype(np.intp), PIECES - 1) for line in lines]
         return np.stack([_sums_by(piece, PIECES, points, weights) for piece in pieces])
 
 
@@ -186,9 +189,9 @@ class ClusterSums:
 
 
 def nearest(points: Floats, centres: Floats) -> NDArray[np.intp]:
-    """The centre (n,) next to each point."""
+    """The centre (n,) next to each point; of two that are as near, as for a count between them, the first."""
     away = np.stack([((points - centre) ** 2).sum(axis=1) for centre in centres], axis=1)
-    return np.asarray(np.argmin(away, axis=1))
+    return np.asarray(np.argmax(away <= away.min(axis=1, keepdims=True) * (1.0 + TIE) + TIE**2, axis=1))
 
 
 class Guess(Protocol):

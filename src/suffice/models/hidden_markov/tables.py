@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, listing
 from suffice.models.hidden_markov.build import column_variables, emission_of, settings_of, survey_columns
-from suffice.models.hidden_markov.decoding import StateDecoder
+from suffice.models.hidden_markov.decoding import LabelledStates, StateDecoder
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.reals import naming_rows
 from suffice.models.hidden_markov.emissions.registry import EmissionOptions
@@ -141,14 +141,12 @@ class SequenceTable:
 
     def read_as(self, emission: Emission, states: States) -> HeldChains | None:
         """The sequences as an emission that is known reads them; None where its kind has to see rows."""
-        emitted = column_variables(self.options["emission"], settings_of(self.options, 1), self.columns)
-        if emitted is None:
-            return None
-        return self.chains(emission, self.source.settle(self.domain(emitted, states)), states)
+        settled = self.settled(states)
+        return None if settled is None else self.chains(emission, settled, states)
 
     def decoded(self, fitted: HiddenMarkovFitted, method: str) -> Any:
         """States by step, or their probabilities, as a frame of the kind that came in; None where there is none."""
-        settled = self._settled() if isinstance(self.source, PartitionedSource) else None
+        settled = self.settled(None) if isinstance(self.source, PartitionedSource) else None
         if settled is None:
             return None
         wanted = [STATE] if method != PROBABILITIES else fitted.states
@@ -158,17 +156,27 @@ class SequenceTable:
 
     def answered(self, fitted: HiddenMarkovFitted, ask: Callable[[StateDecoder], Sequence[Any]]) -> list[Any] | None:
         """What is asked about each sequence, in their order; None where the emission has to see rows."""
-        settled = self._settled()
+        settled = self.settled(None)
         if settled is None:
             return None
         question = AskSequences(SequencesOfBatch(fitted, self.columns), ask)
         group, order = self.form.group, self.form.order
         return answers_of_sequences(question, self.source, settled, group, order, self.options["threads"])
 
-    def _settled(self) -> Settled | None:
-        """What is known of the columns that states emit; None where their kind has to see rows."""
+    def labelled(self, fitted: HiddenMarkovFitted, method: str) -> LabelledStates | None:
+        """How many steps have a predicted state and a true label; None where the emission has to see rows."""
+        settled = self.settled(None)
+        if settled is None or self.label is None:
+            return None
+        labels = settled.domain[self.label].states
+        work = CountLabels(SequencesOfBatch(fitted, self.columns), method, self.label)
+        with self.hold(work, settled) as held:
+            return LabelledStates(fitted.states, labels, held.sum(None))
+
+    def settled(self, states: States | None) -> Settled | None:
+        """What is known of the columns that states emit, and of the known `states`; None where rows must be seen."""
         emitted = column_variables(self.options["emission"], settings_of(self.options, 1), self.columns)
-        return None if emitted is None else self.source.settle(self.domain(emitted, None))
+        return None if emitted is None else self.source.settle(self.domain(emitted, states))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +204,28 @@ class AskSequences:
     def __call__(self, batch: Batch, named: Named) -> Sequence[Any]:
         """Of the sequences of these names."""
         return self.ask(self.sequences(batch, named, as_list=True))
+
+
+@dataclass(frozen=True, eq=False)
+class CountLabels:
+    """The work of comparing: how many steps (state, label) of a shard have a predicted state and a true label."""
+
+    sequences: SequencesOfBatch
+    method: str
+    label: Hashable
+
+    def prepare(self, batch: Batch) -> NDArray[np.float64]:
+        """The counts of a shard."""
+        decoder = self.sequences(batch, named_sequences(batch, None), as_list=False)
+        labels = batch.codes[batch.discrete.index(self.label)]
+        size = len(self.sequences.fitted.states), batch.domain[self.label].card + 1  # The last one: no label.
+        counts = np.zeros(size)
+        np.add.at(counts, (decoder.codes(self.method), labels), 1.0)
+        return counts[:, :-1]
+
+    def evaluate(self, prepared: NDArray[np.float64], parameters: None) -> NDArray[np.float64]:
+        """As they are."""
+        return prepared
 
 
 @dataclass(frozen=True, eq=False)

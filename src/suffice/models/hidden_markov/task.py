@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.checks import weights_of
-from suffice.errors import EstimateError, OptionError
+from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Problem, Purpose
 from suffice.models.hidden_markov.baum_welch import BaumWelch, HiddenSequences
 from suffice.models.hidden_markov.build import emission_of
 from suffice.models.hidden_markov.counting import Counting, KnownSequences
-from suffice.models.hidden_markov.decoding import StateDecoder
+from suffice.models.hidden_markov.decoding import LabelledStates, StateDecoder
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
@@ -37,6 +37,7 @@ from suffice.models.hidden_markov.rounds import CheckLabels, HeldChains, log_lik
 from suffice.models.hidden_markov.start import Start, before_counts
 from suffice.models.hidden_markov.summary import (
     SummarisedSteps,
+    objects,
     questions_of,
     states_needed,
     states_of_summary,
@@ -45,6 +46,7 @@ from suffice.models.hidden_markov.summary import (
     whole_steps_needed,
 )
 from suffice.models.hidden_markov.tables import SequenceTable
+from suffice.sources.grouping import NO_SEQUENCES
 from suffice.sources.sequences import SequenceForm, Sequences
 from suffice.statistics import Summary
 
@@ -87,9 +89,9 @@ class HiddenMarkovTask:
             return self._summarised(given, form, known, purpose)
         if known is not None:
             form = known.form_of(given.data, form)
-        if purpose != "join" and given["sample_weight"] is None:
+        if given["sample_weight"] is None:
             table = SequenceTable.of(given.data, form, given["states"], self.options)
-            held = None if table is None else self._held(table) if known is None else self._compared_there(table, known)
+            held = None if table is None else self._there(table, known, purpose)
             if held is not None:
                 return held
         form, paths = split_form(form, given.data, given["states"])
@@ -163,8 +165,15 @@ class HiddenMarkovTask:
         statistics = replace(chains.counted(before), initial=steps.initial, transitions=steps.transitions)
         return KnownSequences(statistics, before, emission, states, steps.names, given.data.rows, 0)
 
-    def _held(self, table: SequenceTable) -> HiddenSequences | KnownSequences | None:
+    def _there(
+        self, table: SequenceTable, known: HiddenMarkovFitted | None, purpose: Purpose
+    ) -> HiddenSequences | KnownSequences | None:
         """The sequences of a table that stay where they are; None where the emission has to see rows."""
+        if known is None:
+            return self._held(table)
+        return self._joined_there(table, known) if purpose == "join" else self._compared_there(table, known)
+
+    def _held(self, table: SequenceTable) -> HiddenSequences | KnownSequences | None:
         counted = isinstance(self.options["states"], int | np.integer)
         names = state_names(self.options["states"])
         surveyed = table.surveyed(None if counted else names)
@@ -182,6 +191,24 @@ class HiddenMarkovTask:
         passes = table.source.passes
         data = HiddenSequences(chains, emission, states, list(table.columns), passes)
         return replace(self._counted(data), passes=passes, notes=chains.notes) if closed else data
+
+    def _joined_there(self, table: SequenceTable, known: HiddenMarkovFitted) -> KnownSequences | None:
+        settled = table.settled(known.states)
+        if settled is None:
+            return None
+        if not settled.rows:
+            raise DataError(NO_SEQUENCES)
+        # Of a table only its states can be new; numbers are read in the units that are known.
+        columns = [objects(settled.domain[name].states) for name in table.columns]
+        wider = table.emission(len(known.states), known.emission.describe_with(columns), hidden=False)
+        if table.label is None or settled.missing.get(table.label, 0):
+            raise states_to_join()
+        chains = replace(table.chains(wider, settled, known.states), labelled=True)
+        with chains.held:
+            if chains.sum(None, by=open_steps):
+                raise states_to_join()
+            data = HiddenSequences(chains, wider, known.states, known.columns, table.source.passes)
+            return replace(self._counted(data), passes=data.passes, notes=chains.notes)
 
     def _compared_there(self, table: SequenceTable, known: HiddenMarkovFitted) -> HiddenSequences | None:
         chains = table.read_as(known.emission, known.states)
@@ -201,6 +228,13 @@ class HiddenMarkovTask:
         """What is asked about every step of a frame whose partitions are elsewhere; None for other sequences."""
         table = SequenceTable.of(data, known.form_of(data, form), None, self.options)
         return None if table is None else table.decoded(known, method)
+
+    def labelled(
+        self, data: Any, states: Any, form: SequenceForm, known: HiddenMarkovFitted, method: str
+    ) -> LabelledStates | None:
+        """Predicted states beside true labels, in a table that stays where it is; None for other sequences."""
+        table = SequenceTable.of(data, known.form_of(data, form), states, self.options)
+        return None if table is None or table.label is None else table.labelled(known, method)
 
     def answered(
         self,
@@ -232,10 +266,7 @@ class HiddenMarkovTask:
         if closed:
             return self._counted(data)
         if known is not None:
-            raise OptionError(
-                "Only sequences whose states are all known, and whose steps have all columns or none, can be added or "
-                "taken out."
-            )
+            raise states_to_join()
         return data
 
     def _emission(
@@ -308,3 +339,11 @@ class HiddenMarkovTask:
         statistics = held + data.statistics if sign > 0 else held.without(data.statistics, data.emission)
         emission = data.emission.rescaled(statistics.emission)
         return replace(data, statistics=statistics, emission=emission, rows=rows + sign * data.rows)
+
+
+def states_to_join() -> OptionError:
+    """The error where what joins or leaves a fit is no count."""
+    return OptionError(
+        "Only sequences whose states are all known, and whose steps have all columns or none, can be added or taken "
+        "out."
+    )

@@ -32,8 +32,6 @@ Joint = tuple[NDArray[Any], Floats]
 
 #: Joint states up to which what was not observed is summed cell by cell, and not taken as the rest.
 SUMMED_CELLS = 2**20
-#: Weights that a text shows.
-SHOWN = 40
 
 
 def joint_of(summary: Summary, names: tuple[Hashable, ...]) -> Joint | None:
@@ -175,21 +173,16 @@ def fitted_counts(network: MarkovNetwork) -> Table:
     return network.to_joint() * network.report_.weight
 
 
-class Text(str):
-    """A text of several lines that shows itself at a prompt."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-def summary(network: MarkovNetwork) -> Text:
-    """Goodness of fit and weights with their errors, as text; weights that ran to infinity are marked."""
-    tests: list[str] = []
-    if joint_of(network.statistics_, _comparison(network).observed) is not None:
-        statistics = {"Likelihood ratio": deviance(network), "Pearson": chi2(network)}
-        tests = tests_text(_test_df(network), df(network), statistics)
-    lines = [str(network.report_), "", *tests, *weights_text(network.fitted_, network.standard_errors_)]
-    return Text("\n".join(lines))
+def tests(network: MarkovNetwork) -> tuple[tuple[str, str], ...]:
+    """Statistics that test the fit against the saturated model, in words; none where its joint counts are not kept."""
+    if joint_of(network.statistics_, _comparison(network).observed) is None:
+        return ()
+    degrees, attained = _test_df(network), df(network)
+    statistics = (("Likelihood ratio", deviance(network)), ("Pearson", chi2(network)))
+    lines = [(label, f"{value:,.6g} on {degrees} df, p = {chance(degrees, value):.5g}") for label, value in statistics]
+    if degrees != attained:
+        lines.append(("df on the face", f"of the limit: {attained} if the maximum were attained"))
+    return tuple(lines)
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
@@ -218,30 +211,3 @@ def chance(df: int, value: float) -> float:
     from scipy.special import chdtrc
 
     return float(chdtrc(df, value)) if df else 1.0
-
-
-def weights_text(fitted: MarkovFitted, errors: Floats) -> list[str]:
-    """The first weights with their errors, a line each; those that ran to infinity are marked."""
-    names = fitted.weight_names[:SHOWN]
-    width = max((len(name) for name in names), default=6)
-    lines = [f"{'weight':<{width}}{'estimate':>14}{'std. error':>14}"]
-    for name, weight, error, limit in zip(names, fitted.weights, errors, fitted.limits, strict=False):
-        lines.append(f"{name:<{width}}{weight:>14.6f}{error:>14.6f}{_mark(limit)}")
-    if len(fitted.finite) > SHOWN:
-        lines.append(f"... ({len(fitted.finite) - SHOWN} more weights)")
-    return lines
-
-
-def tests_text(df: int, attained_df: int, statistics: dict[str, float]) -> list[str]:
-    """Statistics that test the fit, with their chances, a line each."""
-    lines = [f"{'':<20}{'X^2':>14}{'df':>8}{'P(> X^2)':>12}"]
-    lines += [f"{label:<20}{value:>14.6f}{df:>8}{chance(df, value):>12.5f}" for label, value in statistics.items()]
-    if df != attained_df:
-        lines.append(f"(df on the face of the limit; {attained_df} if the maximum were attained)")
-    return [*lines, ""]
-
-
-def _mark(limit: float) -> str:
-    if math.isnan(limit):
-        return "  no limit of its own: runs to infinity together with others"
-    return "  ran to its limit" if limit else ""

@@ -20,10 +20,11 @@ from suffice.fitting.portrait import Portrait
 from suffice.models.em.rows import has_missing
 from suffice.models.markov import builders, comparison
 from suffice.models.markov.approximate.estimates import Estimate, estimate_log_partition, estimate_score
+from suffice.models.markov.error_bars import answered
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.fitted import MarkovFitted
+from suffice.models.markov.network_portrait import network_portrait
 from suffice.models.markov.options import IDLE
-from suffice.models.markov.portrait import network_portrait
 from suffice.models.markov.specification import TOLERANCE, Specification
 from suffice.models.markov.structure import Term, grid_edges
 from suffice.models.markov.task import MarkovTask
@@ -264,9 +265,18 @@ class MarkovNetwork(SummaryEstimator):
         problem = self._learned_by().problem(self._learned_data(), None)
         return problem.standard_errors(self.fitted_, self._judgement())
 
+    @property
+    def weight_covariance_(self) -> Floats:
+        """The covariance of the weights (n_weights, n_weights): what error bars of answers are made of.
+
+        The pseudo-inverse of the information of all rows, or with a normal prior the inverse of it and the prior's.
+        """
+        problem = self._learned_by().problem(self._learned_data(), None)
+        return problem.weight_covariance(self.fitted_, self._judgement())
+
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    query = delegated(MarkovFitted.query)
+    query = answered(MarkovFitted.query)
     marginal = delegated(MarkovFitted.marginal)
     marginals = delegated(MarkovFitted.marginals)
     map_query = delegated(MarkovFitted.map_query)
@@ -313,7 +323,6 @@ class MarkovNetwork(SummaryEstimator):
     adjusted_n_params_ = computed(comparison.adjusted_n_params)
     adjusted_df_ = computed(comparison.adjusted_df)
     fitted_counts_ = computed(comparison.fitted_counts)
-    summary = comparison.summary
 
     def deviance(self, data: object, *, sample_weight: object = None, columns: object = None) -> float:
         """G^2 of these rows against the saturated model, from the joint states that occur in them.

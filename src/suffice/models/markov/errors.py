@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Flags, Floats
+from suffice.errors import EstimateError
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_rank import untold_weights
 from suffice.models.markov.feature_spread import feature_units, features_of, standardised
@@ -46,6 +47,18 @@ def standard_errors(
         errors = np.full(len(fitted.finite), np.nan)
         errors[used] = _errors_of(fitted, np.flatnonzero(used), information)
     return np.where(fitted.limits != 0.0, np.inf, errors)
+
+
+def weight_covariance(penalty: Penalty | None, information: Floats) -> Floats:
+    """The covariance of the weights (k, k): the pseudo-inverse of the information of all rows, with a normal prior."""
+    if isinstance(penalty, GaussianPenalty):
+        return penalty.posterior_covariance(information)
+    if penalty is not None:
+        raise EstimateError(
+            "A Laplace prior puts weights to its centre, where they have no normal limit: they have no covariance, and "
+            "answers no error bar. Use a normal prior, or none."
+        )
+    return inverse_and_flat(information, STILL)[0]
 
 
 def _errors_of(

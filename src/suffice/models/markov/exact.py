@@ -15,7 +15,7 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, MatchedStatistics, Report
 from suffice.models.markov.certificate import NOT_MEASURED, certify
-from suffice.models.markov.errors import standard_errors
+from suffice.models.markov.errors import standard_errors, weight_covariance
 from suffice.models.markov.existence import WeightExistence, check_existence
 from suffice.models.markov.existence_proof import proves_existence
 from suffice.models.markov.family import LogLinearFamily
@@ -158,7 +158,7 @@ class ExactProblem(MarkovProblem):
             certificate,
             gap=gap,
             matched=partial(self.matched, fitted),
-            empirical_entropy=self.data.entropy,
+            empirical_entropy=self.data.observed_entropy(self.spec.nodes),
             notes=notes,
         )
 
@@ -195,6 +195,10 @@ class ExactProblem(MarkovProblem):
         """Standard errors of the weights (n_weights,), from the expected information."""
         weight = self.data.weight
         return standard_errors(fitted, self.penalty, lambda f: weight * f.covariance(fitted.finite * f.model.units))
+
+    def weight_covariance(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
+        """The covariance of the weights (n_weights, n_weights), from the expected information."""
+        return weight_covariance(self.penalty, self.data.weight * fitted.near.covariance(fitted.finite))
 
     def identity(self) -> Iterable[Any]:
         """Terms, states, margins, prior, start and solver."""

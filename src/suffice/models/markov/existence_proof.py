@@ -19,6 +19,7 @@ separators, and so it is the family of margins of a positive distribution with t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,6 +30,8 @@ from suffice.models.markov.family import LogLinearFamily
 
 #: Most sweeps that are tried, and the most cells that one of them may pass over: a fit should not take twice as long.
 SWEEPS, WORK = 60, 5_000_000
+#: Most of Newton's steps.
+STEPS = 12
 #: Sweeps before the first look.
 FIRST = 2
 #: How exactly the cells of the cliques are known, relative to their size.
@@ -45,6 +48,8 @@ def shown_to_exist(family: LogLinearFamily, margins: Floats) -> bool:
     totals = np.add.reduceat(margins, family.model.starts[:-1]) if len(margins) else margins
     if not (margins > 0.0).all() or (np.abs(totals - 1.0) > ROUNDING * 1e3).any():
         return False
+    if _shown_by_newton(family, margins):
+        return True
     scaling = family.scaling(margins)
     if scaling.work > WORK:
         return False
@@ -58,6 +63,21 @@ def shown_to_exist(family: LogLinearFamily, margins: Floats) -> bool:
             if gap <= reach or last:
                 return gap <= reach
         before = change
+    return False
+
+
+def _shown_by_newton(family: LogLinearFamily, margins: Floats) -> bool:
+    """Whether a few of Newton's steps on the table of all joint states do; a fit goes on from there."""
+    newton = family.newton(margins)
+    if newton is None:
+        return False
+    share, state = float(spreads(family.plan)[0]), newton.start
+    for _ in range(STEPS):
+        if state.gap + ROUNDING <= state.memory["least"] / share * (1.0 - SLACK):
+            return True
+        if state.memory["stalled"]:
+            break
+        state = replace(newton.step(state), iteration=state.iteration + 1)
     return False
 
 

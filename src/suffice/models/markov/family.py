@@ -20,6 +20,7 @@ from suffice.engines.tree_covariance import TreeCovariance
 from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import SizeError
 from suffice.models.markov.log_linear import ROUNDING, LogLinear
+from suffice.solvers.table_newton import TableNewton, is_listed
 
 Names = tuple[Hashable, ...]
 #: Where a distribution is put on a face of the marginal polytope: scopes, with tables of 0 and minus infinity.
@@ -42,8 +43,8 @@ class LogLinearFamily:
         self.extra_scopes = tuple(scope for scope, _ in self.masks if model.scope_number(scope) is None)
         self._given_plan, self._memory_limit = None if self.extra_scopes else plan, memory_limit
         self._offset, self._extra = self._mask_vectors()
-        self._last: tuple[Floats, float, Floats] | None = None
         self._last_scaling: TreeScaling | None = None
+        self._last_newton: TableNewton | None = None
 
     @cached_property
     def plan(self) -> TreePlan:
@@ -88,9 +89,20 @@ class LogLinearFamily:
             last.restart(np.zeros(len(margins)) if start is None else start)
         return last
 
+    def newton(self, margins: Floats) -> TableNewton | None:
+        """What finds the margins of all scopes (n_cells,) on the table of all joint states; the last one is kept.
+
+        None where the tree has several cliques, some margin is 0, or the table is so small or large that sweeps pay.
+        """
+        if self.masks or self.plan.split is None or not is_listed(self.plan.numbers) or not (margins > 0.0).all():
+            return None
+        if self._last_newton is None or not np.array_equal(self._last_newton.targets, margins):
+            self._last_newton = TableNewton(self.plan.split, margins)
+        return self._last_newton
+
     def rest(self) -> None:
         """Let go of the tables that only a fit needs."""
-        self._last_scaling = None
+        self._last_scaling, self._last_newton = None, None
 
     @cached_property
     def tree_moments(self) -> TreeMoments:
@@ -106,11 +118,8 @@ class LogLinearFamily:
 
     def margins(self, weights: Floats) -> tuple[float, Floats]:
         """Log Z, and the marginals of all scopes of the model (n_cells,); those asked for last are kept."""
-        logs, last = self.potentials(weights), self._last
-        if last is None or not np.array_equal(last[0], logs):
-            log_z, marginals = self.tree_moments(logs)
-            last = self._last = logs.copy(), log_z, marginals[: self.model.n_cells]
-        return last[1], last[2].copy()
+        log_z, marginals = self.tree_moments(self.potentials(weights))
+        return log_z, marginals[: self.model.n_cells]
 
     def moments(self, weights: Floats) -> tuple[float, Floats]:
         """Log Z and its gradient, the expected features (n_weights,)."""
@@ -152,7 +161,9 @@ class LogLinearFamily:
     def log_joint(self, weights: Floats, log_z: float) -> Floats:
         """Log-probability of every joint state, one axis for each variable of the domain."""
         names, shape = self.model.domain.names, self.model.domain.shape(self.model.domain.names)
-        logs = self.potentials(weights)
+        logs, split = self.potentials(weights), self.plan.split
+        if split is not None and not self.masks and len(split.variables) == len(names):
+            return split.table_of(split.spread(logs) - log_z, [self.plan.space.number[name] for name in names])
         total = np.full(shape, -log_z)
         start = 0
         for scope in self.plan.scopes:

@@ -59,7 +59,7 @@ def untold_weights(model: LogLinear) -> list[int]:
 
 def untold_notes(model: LogLinear, penalty: Penalty | None) -> tuple[str, ...]:
     """What a report says about features whose weights no data can tell; a prior tells them all."""
-    if penalty is not None:
+    if penalty is not None or model.is_tables:
         return ()
     untold, still = untold_weights(model), constant_features(model)
     names = {alike: [model.weight_names[k] for k in untold if still[k] == alike] for alike in (True, False)}

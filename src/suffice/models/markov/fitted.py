@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import draw_count, read_only, text
+from suffice.checks import draw_count, no_seed, read_only, text
 from suffice.choices import ExactEngine, Registered
 from suffice.domain import Domain
 from suffice.engines import registry
@@ -243,6 +243,7 @@ class MarkovFitted:
         if text(engine, "engine") == "exact":
             return self.inference.table(names, given, random_state)
         planner = registry.named(engine, ("exact",))
+        no_seed(random_state)
         if isinstance(self.family, SampledFamily):
             raise OptionError(f"engine={engine!r} is exact, and this network is answered by samples: leave engine out.")
         return ExactInference(self.near, self.finite, self.log_normaliser, planner).table(names, given)

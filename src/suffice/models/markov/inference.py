@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
+from suffice.checks import no_seed
 from suffice.domain import Domain
 from suffice.engines.contract import Model, Posterior
 from suffice.engines.registry import Planner
 from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError
 from suffice.models.bayesian.nodes.contract import Columns
-from suffice.models.evidence import RowDistributions, read_evidence
+from suffice.models.evidence import RowDistributions, checked_given, read_evidence
 from suffice.models.markov.family import LogLinearFamily
 from suffice.table import Table
 
@@ -55,11 +57,24 @@ class ExactInference:
     ) -> None:
         """Load it with the potentials at these weights; planner: of an engine other than the junction tree."""
         self.domain = family.model.domain
-        self.tree: Model = family.tree(weights) if planner is None else family.loaded(planner, weights)
-        self._family, self._weights, self._log_partition = family, weights, log_partition
+        self._family, self._weights, self._log_partition, self._planner = family, weights, log_partition, planner
+
+    @cached_property
+    def tree(self) -> Model:
+        """The plan with its factors."""
+        family, weights, planner = self._family, self._weights, self._planner
+        return family.tree(weights) if planner is None else family.loaded(planner, weights)
 
     def condition(self, given: Mapping[Any, Any] | None) -> Posterior:
         """The distribution given evidence; impossible evidence is an error."""
+        return self._whole if given is None else self._conditioned(given)
+
+    @cached_property
+    def _whole(self) -> Posterior:
+        """The distribution without evidence, of which many marginals may be asked."""
+        return self._conditioned(None)
+
+    def _conditioned(self, given: Mapping[Any, Any] | None) -> Posterior:
         known = read_evidence(self.domain, given)
         calibration = self.tree.condition(known.states, known.likelihoods)
         if calibration.log_partition == -np.inf:
@@ -70,10 +85,21 @@ class ExactInference:
 
     def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: object = None) -> Table:
         """P(names | given), axes in that order."""
+        no_seed(random_state)
+        family = self._family
+        if (
+            not checked_given(given)
+            and len(names) == len(self.domain)
+            and not family.masks
+            and family.plan.split is not None
+        ):
+            cells = np.exp(family.log_joint(self._weights, self._log_partition))
+            return Table(self.domain, cells).transpose(names)
         return Table(self.domain.select(names), self.condition(given).marginal(names))
 
     def tables(self, given: Mapping[Any, Any] | None, random_state: object = None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, from one calibration."""
+        no_seed(random_state)
         marginals = self.condition(given).marginals()
         return {name: Table(self.domain.select([name]), values) for name, values in marginals.items()}
 

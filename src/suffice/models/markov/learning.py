@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
-from suffice.fitting.control import Control, Outcome, State
+from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import (
@@ -222,10 +222,27 @@ def learn(problem: LogLinearProblem, solver: str) -> LearnedWeights:
     """Find the weights."""
     chosen, title = settle(problem, solver)
     if solver == "auto" and chosen == "ipf":
-        return _watched_ipf(problem)
+        return _on_one_table(problem) or _watched_ipf(problem)
     units = feature_units(problem.model, problem.margins)
     weights, outcome = improve(replace(problem.in_units(units), method=chosen))
     return LearnedWeights(weights / units, title, outcome if outcome is None else in_sums(outcome, problem.weight))
+
+
+def _on_one_table(problem: LogLinearProblem) -> LearnedWeights | None:
+    """By Newton's method on the table of all joint states, where there is one that it is for, and a maximum."""
+    newton = None if problem.start.any() else problem.family.newton(problem.margins)
+    if newton is None:
+        return None
+    control = problem.control
+    outcome = iterate(newton.step, newton.start, control, problem=f"{control.problem} on one table")
+    if outcome.stop_reason == "stalled":
+        if control.checkpoint is not None:
+            Path(control.checkpoint).unlink(missing_ok=True)
+        return None
+    why = choose(problem, "auto")[1]
+    title = f"Newton's method on the table of all joint states (chosen: {why})"
+    weights = table_weights(problem.model, outcome.state.parameters)
+    return LearnedWeights(weights, title, in_sums(outcome, problem.weight))
 
 
 def _watched_ipf(problem: LogLinearProblem) -> LearnedWeights:

@@ -50,7 +50,7 @@ def observed_margins(summary: Summary, scopes: Sequence[Names], plan: Callable[[
     if len(tables) == 1:
         question, answer = tables[0]
         held = {name for scope in scopes for name in scope} <= set(question.variables)
-        if held and isinstance(answer, CountTable) and answer.size <= MOST_PASSED * len(answer.values):
+        if held and isinstance(answer, CountTable) and answer.size <= MOST_PASSED * answer.values.size:
             return [*margins_of_table(plan(), answer.dense(), question.variables)]
     return [observed_margin(summary, scope) for scope in scopes]
 

@@ -37,6 +37,7 @@ from suffice.models.markov.feature_rank import untold_notes
 from suffice.models.markov.feature_spread import constant_features
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.observed import joint_entropy
 from suffice.models.markov.options import check_options
 from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.structure import Term, read_terms, term_edges, term_variables
@@ -55,8 +56,8 @@ class MarkovData(SummaryData):
 
     `conflicts` are sentences on margins that disagree. `sample` are the rows themselves, for approximate solvers
     that need more than counts, and `held` those that EM needs where they stay. `entropy` is that of the observed joint
-    states, where they were counted together, and `score` the log-likelihood of rows that were compared as they were
-    read.
+    states, where they were counted together and are no longer, and `score` the log-likelihood of rows that were
+    compared as they were read.
     """
 
     conflicts: tuple[str, ...] = ()
@@ -64,6 +65,10 @@ class MarkovData(SummaryData):
     entropy: float | None = None
     held: HeldRows | None = None
     score: float | None = None
+
+    def observed_entropy(self, names: tuple[Hashable, ...]) -> float | None:
+        """Entropy of the joint states of these variables in nats; None where they were not counted together."""
+        return joint_entropy(self.statistics, names) if self.entropy is None else self.entropy
 
     @property
     def lasting(self) -> bool:
@@ -209,6 +214,17 @@ class Specification:
                 "'pseudolikelihood'."
             ) from None
 
+    def model(self, domain: Domain) -> LogLinear:
+        """The terms on the nodes of a domain; that of the last domain is kept, as reading and learning ask for it."""
+        nodes = domain.select(self.nodes)
+        if not self._models or self._models[0].domain is not nodes:
+            self._models[:] = [LogLinear(nodes, self.terms)]
+        return self._models[0]
+
+    @cached_property
+    def _models(self) -> list[LogLinear]:
+        return []
+
     def family(self, model: LogLinear, masks: Masks = ()) -> LogLinearFamily:
         """The distributions of a model: by a junction tree; by chains where it is large and the solver approximate."""
         limit = self.memory_limit
@@ -321,9 +337,16 @@ class MarkovProblem:
     @cached_property
     def model(self) -> LogLinear:
         """Variables and terms."""
-        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
+        return self.spec.model(self.spec.whole_domain(self.data.statistics))
 
     @cached_property
     def plan(self) -> TreePlan:
         """The junction tree; what is too large is refused here, before any table."""
         return self.spec.plan(self.model)
+
+    def weight_covariance(self, fitted: Any, judged: Any) -> Floats:
+        """Refused: where rows leave something open, or chains stand for sums, only single errors are worked out."""
+        raise EstimateError(
+            "The weights were learned with missing values, hidden variables or by sampling: their covariance is not "
+            "worked out, so that answers have no error bar. standard_errors_ has the error of each weight."
+        )

@@ -73,9 +73,13 @@ def _read_term(term: object) -> Term:
         clique = tuple(sorted(clique, key=repr))
     if not clique:
         raise OptionError("A clique has no variables. Leave it out.")
-    if not all(isinstance(name, Hashable) for name in clique):
-        raise OptionError(f"The clique {term!r} holds a name that cannot be a variable; use texts, numbers or tuples.")
-    if len(set(clique)) != len(clique):
+    try:
+        distinct = set(clique)
+    except TypeError:
+        raise OptionError(
+            f"The clique {term!r} holds a name that cannot be a variable; use texts, numbers or tuples."
+        ) from None
+    if len(distinct) != len(clique):
         raise OptionError(f"The clique {listing(clique)} names a variable twice. Name it once.")
     return clique
 

@@ -75,6 +75,9 @@ class WeightsProblem(Problem[MarkovFitted], Protocol):
     def standard_errors(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
         """Standard errors of the weights (n_weights,)."""
 
+    def weight_covariance(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
+        """The covariance of the weights (n_weights, n_weights)."""
+
 
 @dataclass(frozen=True, eq=False)
 class MarkovTask(SummaryTask[MarkovFitted]):
@@ -109,7 +112,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
             return self._patterns(domain)
         _check_kinds(domain)
         few, cells = len(self.spec.nodes) <= JOINT_VARIABLES, math.prod(domain.shape(self.spec.nodes))
-        model = LogLinear(domain.select(self.spec.nodes), self.spec.terms)
+        model = self.spec.model(domain)
         if self.spec.by_sampling:
             return (Counts(self.spec.nodes),) if few and cells <= JOINT_CELLS else tuple(map(Counts, model.scopes))
         if all(domain[name].card for name in self.spec.nodes):
@@ -236,14 +239,6 @@ class MarkovTask(SummaryTask[MarkovFitted]):
             held = hold_rows(source, settled, whole, memory_limit=self.options["memory_limit"], progress=advance)
         if isinstance(held, Summary):
             return MarkovData(held, max(source.passes, 1), notes)
-        if self.spec.by_sampling:
-            held.close()
-            raise DataError(
-                f"solver='sml' clamps a chain at each distinct row that does not show everything, and of the "
-                f"{settled.rows:,} rows, which are not in memory, too many are distinct to be brought here. Read them "
-                "into memory, bring their distinct rows here with suffice.summarize(model, data) and fit those, or "
-                "learn by EM, solver='auto', which leaves rows where they are."
-            )
         read = HeldData.of(held, settled, max(source.passes, 1), notes)
         return MarkovData(read.statistics, read.passes, read.notes, held=held)
 
@@ -396,14 +391,10 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def condensed(self, data: SummaryData) -> MarkovData:
         """Counts of more joint states than are kept are summed to those of the scopes; their entropy stays known."""
         summary = data.statistics
-        entropy = None
-        if rows_are_kept(summary):
-            entropy = _row_entropy(summary) if has_missing(summary) else joint_entropy(summary, self.spec.nodes)
-        if (
-            Counts(self.spec.nodes) in summary.answers
-            and math.prod(summary.domain.shape(self.spec.nodes)) > JOINT_CELLS
-        ):
-            model = LogLinear(summary.domain.select(self.spec.nodes), self.spec.terms)
+        entropy = _row_entropy(summary) if has_missing(summary) and rows_are_kept(summary) else None
+        joint = Counts(self.spec.nodes) in summary.answers
+        if joint and math.prod(summary.domain.shape(self.spec.nodes)) > JOINT_CELLS:
+            entropy, model = joint_entropy(summary, self.spec.nodes), self.spec.model(summary.domain)
             plan = None if self.spec.by_sampling else partial(self.spec.plan, model)
             summary = answering(summary, [Counts(scope) for scope in model.scopes], plan)
         return replace(_markov_data(data), statistics=summary, entropy=entropy)

@@ -12,8 +12,9 @@ from suffice.checks import byte_count, choice, is_list, is_name, is_real, whole_
 from suffice.choices import Estimate, SmoothingName, UnseenRow, choices
 from suffice.errors import OptionError, shortened
 from suffice.fitting.driver import Fit
-from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, unused_target
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
 from suffice.fitting.report import MatchedStatistics
+from suffice.fitting.samples import unused_target
 from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.markov_chain.analysis import LongRun
 from suffice.models.markov_chain.distributions import NextState
@@ -62,7 +63,8 @@ class MarkovChain(SummaryEstimator):
             tables show NaN, and events after such a history score -inf.
         learn_prior: whether the prior of the rows is learned from them, starting from the one given (EM).
         memory_limit: most bytes of a table in files or a database that are in memory at a time while its sequences are
-            brought together, or a text such as "500MB"; by default a share of what is free.
+            brought together, or a text such as "500MB"; by default a share of what is free. Of a text file or an
+            iterator: most bytes for counting, beside the counts themselves; runs sorted on disk are merged.
         max_iter: most iterations, where weights or a prior are learned.
         tolerance: on the slope of what is maximised, in nats an event (or a row).
         max_seconds: most seconds.
@@ -308,11 +310,9 @@ class MarkovChain(SummaryEstimator):
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
-        from suffice.fitting.portrait import Portrait, learned_portrait
+        from suffice.models.markov_chain.portrait import portrait_of_model
 
-        if self._fit is None:
-            return Portrait("MarkovChain", "chain")
-        return learned_portrait(self)
+        return portrait_of_model(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

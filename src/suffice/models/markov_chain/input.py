@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Codes, Floats, Ints
-from suffice.checks import weights_of
+from suffice.checks import byte_count, weights_of
 from suffice.domain import Variable, sort_states, state_key
-from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError, listing, meant
+from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError, listing, meant, shortened
 from suffice.fitting.summaries import SummaryData, rows_bar
 from suffice.sources import open_source
 from suffice.sources.ngrams import (
@@ -64,10 +64,11 @@ def read_data(
     """The summary of the data, and of what is held out beside it."""
     read = _read_table(data, form, layout, sample_weight, memory_limit, progress=progress)
     if read is None:
-        read = SummaryData(_read(data, form, layout, tokens, sample_weight), 1)
+        read = SummaryData(_read(data, form, layout, tokens, sample_weight, memory_limit), 1)
     if held_out is None:
         return read
-    summary, beside = read.statistics, _read(held_out, SequenceForm(), replace(layout, prefix=_HELD), tokens, None)
+    summary, aside = read.statistics, replace(layout, prefix=_HELD)
+    beside = _read(held_out, SequenceForm(), aside, tokens, None, memory_limit if _once(held_out) else None)
     both = {**summary.answers, **beside.answers}
     return replace(read, statistics=Summary(summary.domain.merge(beside.domain), both, summary.rows, summary.weight))
 
@@ -95,15 +96,32 @@ def _read_table(
     return SummaryData(summary, source.passes)
 
 
-def _read(data: Any, form: SequenceForm, layout: WindowLayout, tokens: object, sample_weight: Any) -> Summary:
+def _once(data: Any) -> bool:
+    """Whether data are read once: a file, or an iterator."""
+    return _is_file(data) or isinstance(data, Iterator)
+
+
+def _read(
+    data: Any,
+    form: SequenceForm,
+    layout: WindowLayout,
+    tokens: object,
+    sample_weight: Any,
+    memory_limit: int | str | None,
+) -> Summary:
     grouped = (form.group is not None or form.order is not None) and is_table(data)
-    if not grouped and (_is_file(data) or isinstance(data, Iterator)):
+    limit = None if memory_limit is None else byte_count(memory_limit, "memory_limit")
+    if not grouped and _once(data):
         if any(option is not None for option in (sample_weight, *vars(form).values())):
             raise OptionError(
                 "A file or an iterator is read once, sequence by sequence: it takes no weights, lengths, groups, order "
                 "or columns."
             )
-        return _read_once(data, layout, tokens)
+        return _read_once(data, layout, tokens, limit)
+    if limit is not None and not is_table(data):
+        raise OptionError(
+            "memory_limit is for files, iterators and tables; sequences in lists are in memory already. Leave it out."
+        )
     if isinstance(sample_weight, str):
         column = form.reading([sample_weight]).open(data)
         if form.columns is None:
@@ -128,22 +146,27 @@ def _is_file(data: Any) -> bool:
     )
 
 
-def _read_once(data: Any, layout: WindowLayout, tokens: Any) -> Summary:
+def _read_once(data: Any, layout: WindowLayout, tokens: Any, memory_limit: int | None) -> Summary:
     split = splitter(tokens)
     if isinstance(data, Iterator):
-        return count_stream(data, layout, split)
+        return count_stream(data, layout, split, memory_limit)
     if not Path(data).is_file():
         raise DataError(f"There is no file {os.fspath(data)!r}.")
     if split is None or split is str.split:
         if layout.states is None:
-            return count_text(data, layout)
+            return count_text(data, layout, memory_limit)
         split = str.split
     parts = (words for line in read_lines(data) if (words := list(split(line))))
-    return count_stream(parts, layout, None)
+    return count_stream(parts, layout, None, memory_limit)
 
 
 def opened(data: Any, form: SequenceForm, tokens: object = None) -> Sequences[NDArray[Any]]:
     """The sequences in memory, texts split where that was asked."""
+    if form.columns is not None and not is_table(data):
+        raise OptionError(
+            f"columns={shortened(form.columns)} names the column of a table that holds the states; the data are a "
+            f"{type(data).__name__}. Leave it out, or give a table."
+        )
     split = splitter(tokens)
     if split is not None and isinstance(data, list | tuple) and all(isinstance(item, str) for item in data):
         data = [list(split(item)) for item in data]

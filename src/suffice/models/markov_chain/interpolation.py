@@ -5,7 +5,9 @@ At each level, shortest histories first, the weight of a bucket of histories max
 both from counts in which the event is not. Left out, an event is gone from every level: a pair (i, j) has
 ``a = (n_ij - 1) / (n_i - 1)`` and ``b = (u_j - 1) / (U - 1)``, and the bucket of a history is that of the counts it has
 left. An event whose history has none left is b whatever the weight, and has no say in it. The objective is concave in
-the weight. A step is one step of EM, then one of Newton where that raises the objective further.
+the weight, so that its slope falls: a step is one of Newton's where that stays between the last weights at which the
+slope was above and below 0, else one of EM, or half the way between them. The slope decides, not the objective, whose
+sum over millions of events is rounded by more than the last steps gain.
 """
 
 from __future__ import annotations
@@ -56,10 +58,13 @@ class WeightEvidence:
 
     def slopes(self, weights: Floats) -> tuple[Floats, Floats]:
         """First and second derivative in each weight, for one event of the bucket."""
-        mixed = self._mixed(weights)
-        ratio = np.divide(self.shorter - self.own, mixed, out=np.zeros_like(mixed), where=mixed > 0)
+        # An event that a weight makes impossible has an infinite slope away from it.
+        with np.errstate(divide="ignore"):
+            ratio = (self.shorter - self.own) / self._mixed(weights)
         total = np.maximum(self._sums(self.number), 1e-300)
-        return self._sums(self.number * ratio) / total, -self._sums(self.number * ratio**2) / total
+        slope = self._sums(self.number * ratio)
+        ratio *= ratio
+        return slope / total, -self._sums(self.number * ratio) / total
 
     def _sums(self, values: Floats) -> Floats:
         return sums_by(self.bucket, values, self.buckets)
@@ -79,26 +84,37 @@ class WeightEvidence:
 
     def gap(self, weights: Floats) -> float:
         """Largest slope that could still be climbed, in nats an event."""
-        slope, _ = self.slopes(weights)
-        climb = np.where(slope > 0, slope * (1.0 - weights), -slope * weights)
-        return float(climb.max(initial=0.0))
+        return _climb(weights, self.slopes(weights)[0])
 
 
 def learn_weights(evidence: WeightEvidence, control: Control) -> Outcome:
     """The weights that maximise the objective (buckets,)."""
     used = evidence.used()
-    start = np.full(evidence.buckets, 0.5)
+
+    def look(weights: Floats, low: Floats, high: Floats) -> State:
+        slope, curvature = used.slopes(weights)
+        low, high = np.where(slope > 0, weights, low), np.where(slope < 0, weights, high)
+        seen = {"slope": slope, "curvature": curvature, "low": low, "high": high}
+        return State(weights, used.objective(weights), _climb(weights, slope), memory=seen)
 
     def step(state: State) -> State:
-        # The objective of each bucket stands alone, so that one step may be Newton's and another EM's.
-        weights = used.expected(state.parameters)
-        slope, curvature = used.slopes(weights)
-        newton = weights - np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature < 0)
-        newton = np.clip(newton, 0.0, 1.0)
-        weights = np.where(used.objectives(newton) > used.objectives(weights), newton, weights)
-        return State(weights, used.objective(weights), used.gap(weights))
+        weights, (slope, curvature, low, high) = state.parameters, state.memory.values()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            newton = np.clip(weights - slope / curvature, 0.0, 1.0)
+        expected = used.expected(weights)
+        halfway = 0.5 * (np.maximum(low, 0.0) + np.minimum(high, 1.0))
+        moved = np.where((low < expected) & (expected < high), expected, halfway)
+        moved = np.where((low < newton) & (newton < high), newton, moved)
+        return look(np.where(slope == 0, weights, moved), low, high)
 
-    return iterate(step, State(start, used.objective(start), used.gap(start)), control)
+    ends = np.full(evidence.buckets, np.inf)
+    return iterate(step, look(np.full(evidence.buckets, 0.5), -ends, ends), control)
+
+
+def _climb(weights: Floats, slope: Floats) -> float:
+    """Largest slope that could still be climbed, in nats an event."""
+    with np.errstate(invalid="ignore"):
+        return float(np.where(slope > 0, slope * (1.0 - weights), -slope * weights).max(initial=0.0))
 
 
 @dataclass(frozen=True)

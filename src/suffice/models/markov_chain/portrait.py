@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,16 @@ from suffice.fitting.portrait import (
     Portrait,
     VariableDistribution,
     counted_estimates,
+    learned_portrait,
     long_run,
     or_none,
     table_grid,
 )
+from suffice.models.markov_chain.estimates import inference_of, redrawn
 from suffice.table import Table
 
 if TYPE_CHECKING:
+    from suffice.models.markov_chain.declaration import MarkovChain
     from suffice.models.markov_chain.fitted import MarkovChainFitted
 
 #: Cells of the transitions up to which they are printed.
@@ -45,6 +49,24 @@ def portrait_of(chain: MarkovChainFitted) -> Portrait:
         estimates=partial(_estimates, chain),
         transitions=lambda: _matrix(chain.transitions),
     )
+
+
+def portrait_of_model(model: MarkovChain) -> Portrait:
+    """The same with what the sequences say about it; of a model without a fit its kind alone."""
+    if model._fit is None:
+        return Portrait("MarkovChain", "chain")
+    return replace(
+        learned_portrait(model),
+        inference=lambda: inference_of(model.fitted_),
+        redraw=partial(redrawn, model),
+        again=lambda: model.clone().set_params(states=_own_states(model)),
+    )
+
+
+def _own_states(model: MarkovChain) -> list[Hashable]:
+    """The states of a chain but for its marks."""
+    words = model.fitted_.words
+    return [state for state in words.words if state not in (words.end, words.unknown)]
 
 
 def _variables(chain: MarkovChainFitted) -> list[VariableDistribution]:

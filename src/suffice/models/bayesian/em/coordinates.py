@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +24,8 @@ ErrorsOf = Callable[[Floats], Floats]
 
 #: A probability nearer to 0 or 1 is on the edge of its range.
 EDGE = 1e-6
+#: Step of a coefficient in central differences of its table.
+STEP = 1e-5
 #: A probability of a table below this is on its way to 0, and its logarithm tells nothing.
 GONE = 1e-9
 
@@ -47,6 +49,13 @@ class Coordinates(Protocol):
 
     def errors(self, of: ErrorsOf) -> Floats:
         """Standard errors of the parameters, in their shape."""
+        ...
+
+    def pulled(self, derivatives: Sequence[Floats]) -> Floats:
+        """Slopes (a, size) of functions whose derivatives (a, ...) by the numbers of the node are given.
+
+        These are the tables that it brings into a junction tree, or the weights and variances of a regression.
+        """
         ...
 
 
@@ -94,6 +103,15 @@ class TableCoordinates:
             slope[:, mine] = rows[row][:, None] * (np.eye(rows.shape[1])[:, columns] - rows[row, columns])
             errors[row] = of(slope)
         return self.node.dense(errors, default)
+
+    def pulled(self, derivatives: Sequence[Floats]) -> Floats:
+        """p_k (d_k - sum p_j d_j), as the log-ratio of one probability moves all of its row."""
+        rows, node = self.node.rows, self.node
+        by_row = derivatives[0].reshape(len(derivatives[0]), -1, rows.shape[1])
+        if node.configurations is not None:
+            by_row = by_row[:, np.ravel_multi_index(tuple(node.configurations.T), node.domain.shape(node.parents))]
+        slopes = rows * (by_row - (by_row * rows).sum(axis=-1, keepdims=True))
+        return np.asarray(slopes[:, self.free[0], self.free[1]])
 
     def _before(self) -> tuple[Floats, Floats]:
         """Standard deviations of the prior, sqrt(p (1 - p) / (sum alpha + 1)) with p = alpha / sum alpha.
@@ -185,6 +203,14 @@ class RegressionCoordinates:
                 errors[cell, q] = np.nan
         return self.node.dense(errors, np.full(q + 1, np.inf))
 
+    def pulled(self, derivatives: Sequence[Floats]) -> Floats:
+        """Weights are a linear map of their coordinates; d v = v d log v."""
+        cards, q = self.node.domain.shape(self.node.discrete_parents), self.node.weights.shape[1]
+        own = np.ravel_multi_index(tuple(self.node.configurations.T), cards) if cards else np.zeros(1, dtype=np.intp)
+        weights = derivatives[0].reshape(len(derivatives[0]), -1, q)[:, own] @ self.turn
+        variances = derivatives[1].reshape(len(weights), -1)[:, own] * self.node.variance
+        return np.asarray(np.concatenate([weights, variances[..., None]], axis=-1)[:, self.free[0], self.free[1]])
+
 
 class InhibitionCoordinates:
     """Logits of the inhibition probabilities of a noisy-OR; those that are 0 or 1 stay."""
@@ -221,6 +247,20 @@ class InhibitionCoordinates:
         errors[self.free] = of(np.diag(inside * (1 - inside)))
         return errors
 
+    def pulled(self, derivatives: Sequence[Floats]) -> Floats:
+        """Tables are linear in each inhibition probability q, and dq = q (1 - q) d logit q."""
+        slopes = []
+        for number in self.free.tolist():
+            ends = []
+            for end in (0.0, 1.0):
+                vector = self.start.copy()
+                vector[number] = end
+                ends.append([table for _, table in self.node.with_parameters(vector).factors()])
+            moved = zip(derivatives, *ends, strict=True)
+            slope = sum((part * (high - low)).reshape(len(part), -1).sum(axis=1) for part, low, high in moved)
+            slopes.append(slope * self.start[number] * (1 - self.start[number]))
+        return np.stack(slopes, axis=1) if slopes else np.zeros((len(derivatives[0]), 0))
+
 
 class CoefficientCoordinates:
     """The coefficients of a GLM node; those that run to infinity stay."""
@@ -254,3 +294,13 @@ class CoefficientCoordinates:
         errors = np.full(len(self.start), np.inf)
         errors[self.free] = of(np.eye(self.size))
         return errors.reshape(self.node.learned.beta.shape)
+
+    def pulled(self, derivatives: Sequence[Floats]) -> Floats:
+        """Of tables, by central differences: a node of states whose parents are states has one."""
+        slopes = []
+        for number in range(self.size):
+            step = np.zeros(self.size)
+            step[number] = STEP
+            (_, high), (_, low) = self.moved(step).factors()[0], self.moved(-step).factors()[0]
+            slopes.append((derivatives[0] * (high - low)).reshape(len(derivatives[0]), -1).sum(axis=1) / (2 * STEP))
+        return np.stack(slopes, axis=1) if slopes else np.zeros((len(derivatives[0]), 0))

@@ -313,7 +313,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
             estimate_in_words(BY_EM, leading),
             replace(outcome, converged=False, stop_reason=stopped[0]) if stopped else outcome,
             notes,
-            _plan_in_words(fitted),
+            self.plan_in_words(fitted),
             None if options["prior"] is None else by_steps + "in the probabilities of each row",
         )
 
@@ -382,8 +382,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     def judge(self, fitted: NetworkFitted) -> Judgement:
         """One more step by other code, what runs to the edge, and what the rows determine."""
         nodes, leading = dict(fitted.nodes), [fitted.nodes[name] for name in self.learning.leading]
-        held = isinstance(self.data, HeldData)
-        log_likelihood = self.rows.ask(row_scores, nodes) if held else fitted.log_likelihood(self.data.statistics)
+        log_likelihood = self.log_likelihood(fitted)
         parameters = {**nodes, **self.placeholders}
         expected = self.expect_again(parameters)
         gap = self.change(parameters, expected)
@@ -417,6 +416,20 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
             n_params=None if curvature is None else fitted.n_params - len(curvature.flat),
         )
 
+    def log_likelihood(self, fitted: NetworkFitted) -> float:
+        """Of the rows, whose missing values are summed out, by the engines that answer queries."""
+        if isinstance(self.data, HeldData):
+            return float(self.rows.ask(row_scores, dict(fitted.nodes)))
+        return fitted.log_likelihood(self.data.statistics)
+
+    def plan_in_words(self, fitted: NetworkFitted) -> str | None:
+        """The junction tree of a fit; None where there is none, as a table that all rows show does not fit."""
+        try:
+            plan = fitted.inference.plan
+        except SizeError:
+            return None
+        return None if plan is None else str(plan)
+
     def _slopes(self, nodes: Nodes, expected: Summary) -> list[tuple[float, float]]:
         """The slopes of the nodes that EM learns, in standard errors and as they are, at expected statistics.
 
@@ -448,12 +461,3 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     def matched(self, fitted: NetworkFitted) -> MatchedStatistics | None:
         """Expected shares of the cells of the tables, and as the parents' counts and the tables make them."""
         return matched_statistics_of([(fitted.nodes[name], None) for name in self.learning.leading])
-
-
-def _plan_in_words(fitted: NetworkFitted) -> str | None:
-    """The junction tree of a fit by EM; None where there is none, as a table that all rows show does not fit."""
-    try:
-        plan = fitted.inference.plan
-    except SizeError:
-        return None
-    return None if plan is None else str(plan)

@@ -128,6 +128,19 @@ class ObservedErrors:
         """The standard errors of a node, laid out as its table."""
         return self._by_node[name]
 
+    def errors_of(self, derivatives: Mapping[Hashable, Sequence[Floats]], size: int) -> Floats:
+        """Standard errors (size,) of functions with these derivatives (size, ...) by the numbers of each node."""
+        slopes = np.zeros((size, self.parts.size))
+        for part, group, start in zip(self.parts.coordinates, self.parts.groups, self.parts.ends, strict=False):
+            for name in group:
+                if name in derivatives:
+                    slopes[:, start : start + part.size] += part.pulled(derivatives[name])
+        return self.spectrum.errors(slopes)
+
+    def draw(self, rng: np.random.Generator) -> dict[Hashable, Any]:
+        """The nodes at a draw from the normal distribution around the estimate."""
+        return self.parts.moved(self.spectrum.draw(rng))
+
     def _errors(self, start: int, slopes: Floats) -> Floats:
         """Of functions with these slopes (n, size) in the coordinates of one group, which begin at `start`."""
         wide = np.zeros((len(slopes), self.parts.size))

@@ -19,7 +19,9 @@ from suffice.records import record, replace
 from suffice.table import Table
 
 if TYPE_CHECKING:
+    from suffice.fitting.inference import Inference
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
+    from suffice.models.bayesian.error_bars.spread import ParameterSpread
     from suffice.statistics import Statistic, Summary
 
 Columns = Mapping[Any, NDArray[Any]]
@@ -126,6 +128,17 @@ class Node(Protocol):
         """The standard errors of all parameters by label."""
         ...
 
+    def spread_of(self, group: Sequence[Any], summary: Summary | None) -> ParameterSpread:
+        """What is known about the parameters that a group of tied nodes shares, itself among them, as it was learned.
+
+        summary: the statistics of the rows, for nodes that do not keep what these say about them.
+        """
+        ...
+
+    def inference(self) -> Inference:
+        """What the rows say about each parameter: estimates, errors, intervals."""
+        ...
+
     def log_prob(self, columns: Columns) -> Floats:
         """Log P(node | parents) of each row (n,)."""
         ...
@@ -163,6 +176,12 @@ class FittedNode:
     def parents(self) -> tuple[Hashable, ...]:
         """The parents in declared order."""
         return self.domain.names[:-1]
+
+    def inference(self) -> Inference:
+        """What the rows say about each parameter, where they have the layout of the table."""
+        from suffice.models.bayesian.nodes.estimates import of_tables
+
+        return of_tables(self.name, self.table_, self.error_table())  # type: ignore[attr-defined]
 
     # -- how it was learned ------------------------------------------------------------------------------------------
 
@@ -233,6 +252,12 @@ class FittedNode:
 
     #: Standard errors from the observed information, where rows had missing values.
     observed: Any
+
+    def spread_of(self, group: Sequence[Any], summary: Summary | None) -> ParameterSpread:
+        """By the information of the rows in free coordinates, which serves any kind."""
+        from suffice.models.bayesian.error_bars.spread import InformedSpread
+
+        return InformedSpread.of(self, group, summary)
 
     def with_errors(self, observed: object) -> Self:
         """The node, which gives its standard errors from the observed information of a fit by EM."""

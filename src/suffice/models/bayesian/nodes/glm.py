@@ -27,6 +27,7 @@ from suffice.statistics import Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
+    from suffice.fitting.inference import Inference
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
     from suffice.models.glm.fitted import GLMFitted
 
@@ -214,7 +215,7 @@ class GLMNode(UnitFree):
         where rows had missing values from the observed information.
         """
         if self.observed is not None:
-            from suffice.models.glm.results import NamedVector
+            from suffice.fitting.named import NamedVector
 
             errors = self.observed.of(self.name)
             single = self.learned.family != "multinomial"
@@ -222,6 +223,15 @@ class GLMNode(UnitFree):
         if self.report is None:
             raise EstimateError(f"{self.name!r} was not learned from rows, so it has no standard errors.")
         return self.glm_.standard_errors_
+
+    def inference(self) -> Inference:
+        """What the rows say about each coefficient."""
+        from suffice.models.bayesian.nodes.estimates import of_tables, prefixed
+        from suffice.models.glm.results import inference_of
+
+        if self.observed is None and self.report is not None:
+            return prefixed(inference_of(self.glm_), self.name)
+        return of_tables(self.name, self.coefficient_table(np.asarray(self.parameters_)), self.error_table())
 
     def error_table(self) -> Table:
         """The standard errors by label."""

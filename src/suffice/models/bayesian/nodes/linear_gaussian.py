@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,9 @@ from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
+    from suffice.fitting.inference import Inference
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
+    from suffice.models.bayesian.error_bars.spread import ParameterSpread
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,30 @@ class LinearGaussianNode(Regressions):
             errors, default = errors[:-1], errors[-1]
         return self.dense(errors, default)
 
+    def covariances(self) -> tuple[Floats, Floats]:
+        """Covariances of the weights (k + 1, q, q) and variances of the variances (k + 1,), last without rows.
+
+        From the information at the estimate, or of the posterior; not finite where neither determines them.
+        """
+        if self.spread is None or self.size is None:
+            raise EstimateError(f"{self.name!r} was not learned from rows, so its parameters have no covariance.")
+        if self.prior is None:
+            with np.errstate(divide="ignore"):
+                squares = np.append(self.variance**2 * 2 / self.size, np.inf)
+            rest = np.full((1, *self.spread.shape[1:]), np.inf)
+            return np.concatenate([self.variance[:, None, None] * self.spread, rest]), squares
+        _, spread, alpha, beta = self._posteriors
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scale = np.where(alpha > 1, beta / (alpha - 1), np.inf)
+            squares = np.where(alpha > 2, (beta / (alpha - 1)) ** 2 / (alpha - 2), np.inf)
+            return scale[:, None, None] * spread, squares
+
+    def spread_of(self, group: Sequence[Any], summary: Summary | None) -> ParameterSpread:
+        """The covariance of weights and variances, and draws of them."""
+        from suffice.models.bayesian.error_bars.spread import RegressionSpread
+
+        return RegressionSpread.of(self)
+
     @cached_property
     def _posteriors(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Weights, spread, shape and scale of each configuration, and last of the joint states without rows.
@@ -182,6 +208,12 @@ class LinearGaussianNode(Regressions):
             errors, default = every[:-1], float(every[-1])
         dense = self.dense(errors[:, None], np.array([default]))[..., 0]
         return dense if self.discrete_parents else float(dense)
+
+    def inference(self) -> Inference:
+        """What the rows say about each parameter."""
+        from suffice.models.bayesian.nodes.estimates import of_regressions
+
+        return of_regressions(self)
 
     def error_table(self) -> Table:
         """The standard errors of weights and variance by label, laid out as `table_`."""

@@ -35,6 +35,7 @@ from suffice.statistics import Counts, Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
+    from suffice.fitting.inference import Inference
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
 
 
@@ -169,6 +170,12 @@ class NoisyOrNode(UnitFree):
         if self.errors is None:
             raise EstimateError(f"{self.name!r} was not learned from rows, so its weights have no standard errors.")
         return self.coefficient_table(self.errors)
+
+    def inference(self) -> Inference:
+        """What the rows say about each parameter."""
+        from suffice.models.bayesian.nodes.estimates import of_tables
+
+        return of_tables(self.name, self.weights_, self.error_table())
 
     def error_table(self) -> Table:
         """The standard errors by label."""

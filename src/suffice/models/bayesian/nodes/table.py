@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +25,9 @@ from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.answers import CountTable
+    from suffice.fitting.inference import Inference
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
+    from suffice.models.bayesian.error_bars.spread import ParameterSpread
     from suffice.models.bayesian.nodes.posterior import DirichletTable
     from suffice.statistics import Summary
 
@@ -196,6 +198,18 @@ class TableNode(UnitFree):
                 f"The table of {self.name!r} was learned for the target (objective='conditional'), and many tables "
                 f"give the same P(target | rest): it has no {what}. Use objective='joint'."
             )
+
+    def spread_of(self, group: Sequence[Any], summary: Summary | None) -> ParameterSpread:
+        """The covariance of the probabilities, and draws of them."""
+        from suffice.models.bayesian.error_bars.spread import TableSpread
+
+        return TableSpread.of(self)
+
+    def inference(self) -> Inference:
+        """What the rows say about each parameter."""
+        from suffice.models.bayesian.nodes.estimates import of_table
+
+        return of_table(self)
 
     def error_table(self) -> Table:
         """The standard errors by label."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -10,20 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.errors import OptionError, listing
 from suffice.models.evidence import RowDistributions
 from suffice.models.row_answers import CodedColumns, RowQuestion
 
 
 @dataclass(frozen=True, eq=False)
 class RowQuery(RowQuestion):
-    """P(nodes | row) of each row; every column is evidence."""
+    """P(nodes | row) of each row; every column is evidence, and so are nodes that are `fixed` in all rows."""
 
     nodes: tuple[Hashable, ...]
+    fixed: Mapping[Hashable, Any]
 
     def __call__(self, columns: CodedColumns, n: int) -> RowDistributions:
         """Of rows (n, cards...)."""
+        both = [name for name in self.fixed if name in columns]
+        if both:
+            raise OptionError(f"{listing(both)} is a column of the rows and in do=. Leave it out of one of them.")
+        more = {name: np.full(n, v, np.float64 if isinstance(v, float) else np.int32) for name, v in self.fixed.items()}
         answers: RowDistributions = self.fitted.inference.distributions_of_rows(
-            columns, n, self.nodes, threads=self.threads
+            {**columns, **more}, n, self.nodes, threads=self.threads
         )
         return answers
 

@@ -21,6 +21,7 @@ from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
 from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
 from suffice.models.evidence import Names, RowDistributions, read_evidence
+from suffice.records import set_fields
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class TableInference:
         self._last: tuple[Any, Calibration] | None = None
         self._parts: dict[frozenset[Hashable], TableInference] = {}
         self._reduced: tuple[frozenset[Hashable], EvidenceFirst] | None = None
+        #: What questions of the same form have in common when their derivatives are asked for; the last ones are kept.
+        self.forms: dict[Any, Any] = {}
 
     @cached_property
     def plan(self) -> TreePlan:
@@ -66,15 +69,27 @@ class TableInference:
         return [factor for node in self.nodes.values() for factor in node.factors()]
 
     @cached_property
+    def factor_places(self) -> list[tuple[Hashable, int]]:
+        """Whose table each factor is, and the how many-th of its own."""
+        return [(name, number) for name, node in self.nodes.items() for number in range(len(node.factors()))]
+
+    @cached_property
     def tree(self) -> JunctionTree:
         """The plan with the tables."""
-        return self.plan.load(self._tables())
+        return self.plan.load(self.filled_tables)
 
-    def _tables(self) -> list[Floats]:
+    @property
+    def filled_tables(self) -> list[Floats]:
         """The tables, with equal probabilities in undefined rows: no answer that these rows could touch is given."""
         if not self.undefined:
             return [table for _, table in self.factors]
         return [np.where(np.isnan(table), 1.0 / table.shape[-1], table) for _, table in self.factors]
+
+    def at(self, nodes: Mapping[Hashable, DiscreteNode]) -> TableInference:
+        """Questions to the same network with other numbers in its tables: the plan is the same."""
+        other = TableInference(nodes)
+        set_fields(other, plan=self.plan)
+        return other
 
     @cached_property
     def undefined(self) -> Undefined:
@@ -107,7 +122,7 @@ class TableInference:
         except SizeError:
             return False
 
-    def _part(self, names: Iterable[Hashable]) -> TableInference:
+    def relevant(self, names: Iterable[Hashable]) -> TableInference:
         """These nodes and their ancestors: given them all others are barren and sum to one."""
         if self._small:
             return self
@@ -126,9 +141,9 @@ class TableInference:
         """P(variables | given), axes in the order asked."""
         names = self.domain.names_of(variables)
         hard, soft = self.evidence(given)
-        part = self._part([*names, *hard, *soft])
+        part = self.relevant([*names, *hard, *soft])
         try:
-            values = part._posterior(hard, soft, given, names).marginal(names)
+            values = part.posterior(hard, soft, given, names).marginal(names)
         except SizeError as error:
             log_probability, calibrated = part._evidence_first(hard, soft, error)
             if log_probability == -np.inf:
@@ -177,10 +192,10 @@ class TableInference:
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, from one calibration."""
         hard, soft = self.evidence(given)
-        marginals = self._posterior(hard, soft, given).marginals()
+        marginals = self.posterior(hard, soft, given).marginals()
         return {name: Table.over(self.domain.select((name,)), marginals[name]) for name in self.domain.names}
 
-    def _posterior(
+    def posterior(
         self,
         hard: dict[Hashable, int],
         soft: dict[Hashable, Floats],
@@ -207,7 +222,7 @@ class TableInference:
         """The most probable joint state that agrees with the evidence."""
         hard, soft = self.evidence(given)
         if self.undefined:
-            self._posterior(hard, soft, given)
+            self.posterior(hard, soft, given)
         try:
             best = self._whole_tree.most_probable(hard, soft)
         except DataError:  # The engine's word for evidence of probability 0.
@@ -219,11 +234,11 @@ class TableInference:
     def log_probability(self, given: Mapping[Any, Any] | None) -> float:
         """Log-probability of the evidence, -inf where it is impossible."""
         hard, soft = self.evidence(given)
-        part = self._part([*hard, *soft])
+        part = self.relevant([*hard, *soft])
         try:
             value = part.tree.log_probability(hard, soft)
             if part.undefined and value > -np.inf:
-                part._posterior(hard, soft, given, ())
+                part.posterior(hard, soft, given, ())
             return value
         except SizeError as error:
             # Soft evidence counts relative to no evidence, as in the tree.
@@ -244,7 +259,7 @@ class TableInference:
         if len(rest):
             rows, names = _matrix({name: values[rest] for name, values in columns.items()}, len(rest))
             try:
-                part = self._part(names)
+                part = self.relevant(names)
                 tree = part.tree
             except SizeError as error:
                 some = {name: values[rest] for name, values in columns.items()}
@@ -274,7 +289,7 @@ class TableInference:
         """P(names | row) of each row (n, cards...)."""
         rows, seen = _matrix(columns, n)
         scope = tuple(names)
-        part = self._part([*seen, *scope])
+        part = self.relevant([*seen, *scope])
         if part._wide and len(scope) == 1 and {*seen, *scope} == set(part.nodes) and (rows >= 0).all():
             return part._distributions_of_whole_rows(columns, n, scope[0])
         try:
@@ -319,7 +334,7 @@ class TableInference:
         asked = [name for scope in scopes for name in scope]
         for number, row in enumerate(distinct.tolist()):
             hard = {name: code for name, code in zip(seen, row, strict=True) if code >= 0}
-            part = self._part([*hard, *asked])
+            part = self.relevant([*hard, *asked])
             logs[number], calibrated = part._evidence_first(hard, {}, error)
             if logs[number] > -np.inf:
                 for scope, distributions in marginals.items():
@@ -343,11 +358,11 @@ class TableInference:
         """The tree, or one in which the scope lies in a clique."""
         if len(scope) < 2 or any(set(scope) <= set(clique) for clique in self.plan.cliques):
             return self.tree
-        return plan_tree(self.plan.space.cards, [*self.plan.scopes, scope]).load([*self._tables(), None])
+        return plan_tree(self.plan.space.cards, [*self.plan.scopes, scope]).load([*self.filled_tables, None])
 
     def sample_given(self, given: Mapping[Any, Any], n: int, rng: np.random.Generator) -> dict[Hashable, NDArray[Any]]:
         """`n` rows of codes by node, from the exact posterior."""
-        codes = self._posterior(*self.evidence(given), given).sample(n, random_state=rng)
+        codes = self.posterior(*self.evidence(given), given).sample(n, random_state=rng)
         return {name: codes[:, column] for column, name in enumerate(self.domain.names)}
 
 

@@ -25,13 +25,13 @@ class StepError(DataError):
     """A value of one step that a distribution cannot read; those who know the row of the step name it."""
 
     def __init__(self, step: int, value: str, expected: str, counted: str = "step") -> None:
-        """step: counted over all sequences; value, expected: what the message says before and after it."""
+        """step: counted over all sequences, or as `counted` says; value, expected: the message before and after it."""
         super().__init__(f"{value} ({counted} {step}){expected}")
-        self.step, self.value, self.expected = step, value, expected
+        self.step, self.value, self.expected, self.counted = step, value, expected, counted
 
-    def __reduce__(self) -> tuple[type[StepError], tuple[int, str, str]]:
-        """As it travels from a worker, where it may be the context of another error."""
-        return type(self), (self.step, self.value, self.expected)
+    def __reduce__(self) -> tuple[type[StepError], tuple[int, str, str, str]]:
+        """As it travels from a worker."""
+        return type(self), (self.step, self.value, self.expected, self.counted)
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def naming_rows(number: Callable[[int], int]) -> Iterator[None]:
     try:
         yield
     except StepError as error:
-        raise DataError(*StepError(number(error.step), error.value, error.expected, "row").args) from None
+        raise StepError(number(error.step), error.value, error.expected, "row") from None
 
 
 def called(title: Hashable) -> str:
@@ -56,9 +56,11 @@ def as_reals(column: NDArray[Any], title: Hashable = None) -> Floats:
         reals = np.array([_real(value, title) for value in column], dtype=np.float64)
     else:
         reals = np.array([_real(value, title) for value in column[:1]] or [], dtype=np.float64)
-    if np.isinf(reals).any():
+    infinite = np.isinf(reals)
+    if infinite.any():
         raise DataError(
-            f"{called(title)} hold{_s(title)} an infinite number; leave it out or give it as a missing value (NaN)."
+            f"{called(title)} hold{_s(title)} an infinite number (step {int(np.argmax(infinite))}); leave it out or "
+            "give it as a missing value (NaN)."
         )
     return reals
 

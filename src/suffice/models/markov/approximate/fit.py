@@ -113,7 +113,7 @@ class SamplingProblem(MarkovProblem):
             measurement.certificate,
             gap=0.0,  # Of a fit by chains the verdict says whether it is done.
             matched=partial(self.matched, fitted, None if slope is None else slope.means),
-            empirical_entropy=self.data.entropy,
+            empirical_entropy=self.data.observed_entropy(self.spec.nodes),
             **verdict(measurement, doubt),
         )
 

@@ -59,15 +59,17 @@ class KeepSample:
         if not len(shard.rows.weights):
             return np.zeros(1 + len(logs))
         value, cells = (
-            _sampler(self.cards, self.scopes).at(logs).pseudo_likelihood(shard.rows.states, shard.rows.weights)
+            shard_sampler(self.cards, self.scopes).at(logs).pseudo_likelihood(shard.rows.states, shard.rows.weights)
         )
         return np.concatenate([[value], cells])
 
 
 @lru_cache(maxsize=4)
-def _sampler(cards: tuple[int, ...], scopes: tuple[tuple[int, ...], ...]) -> GibbsSampler:
+def shard_sampler(
+    cards: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], scan: str = "systematic"
+) -> GibbsSampler:
     """The sampler of a model, made once in a process; shards are asked side by side, so that each has one thread."""
-    return GibbsSampler(cards, scopes, threads=1)
+    return GibbsSampler(cards, scopes, scan=scan, threads=1)
 
 
 @dataclass(frozen=True)

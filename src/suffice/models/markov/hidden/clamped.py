@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.engines.gibbs import GibbsChains
@@ -40,6 +39,7 @@ from suffice.models.markov.approximate.solvers import TITLES, tolerance_of
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.hidden.check import stationarity
+from suffice.models.markov.hidden.positive_phase import ClampedRows, PositivePhase, RestartedChains
 from suffice.models.markov.hidden.problem import MarkovEMProblem
 from suffice.models.markov.hidden.start import crowding, random_weights
 from suffice.models.markov.log_linear import LogLinear
@@ -49,35 +49,21 @@ from suffice.solvers.stochastic import AscentSteps, stochastic_ascent
 
 #: Rows whose mass is summed at a time.
 BLOCK = 1024
-#: Parts of the draws whose means give the error of the positive phase.
-PARTS = 20
 
 
-@dataclass(frozen=True, eq=False)
-class ClampedRows:
-    """Where chains are held: codes (sites, chains), 1 where they stay (sites, chains), shares of the rows (chains,)."""
-
-    states: NDArray[np.uint8]
-    clamped: NDArray[np.uint8]
-    shares: Floats
-
-    @classmethod
-    def of(cls, rows: ObservedRows, model: LogLinear, chains: int, seed: np.random.Generator) -> ClampedRows:
-        """At least one chain for each distinct row, and about `chains` in all, by the weights of the rows."""
-        shares = rows.weights / rows.weights.sum()
-        copies = np.maximum(1, np.round(chains * shares)).astype(np.intp)
-        which = np.repeat(np.arange(len(shares)), copies)
-        cards = np.array(model.domain.shape(model.domain.names))
-        drawn = (seed.random((len(cards), len(which))) * cards[:, None]).astype(np.int32)
-        blank = np.full(len(shares), -1, np.int32)
-        codes = np.stack([rows.columns.get(name, blank) for name in model.domain.names])[:, which]
-        states = np.where(codes >= 0, codes, drawn).astype(np.uint8)
-        return cls(states, (codes >= 0).astype(np.uint8), (shares / copies)[which])
-
-
-def open_margins(rows: ObservedRows, model: LogLinear) -> Floats:
+def open_margins(rows: HeldRows, model: LogLinear) -> Floats:
     """Shares of the cells of all scopes (n_cells,), with what the rows leave open filled in evenly."""
-    weight, parts = float(rows.weights.sum()), [np.zeros(0)]
+    return np.asarray(rows.ask(_open_counts, _plain(model)) / rows.weight)
+
+
+def _plain(model: LogLinear) -> LogLinear:
+    """The scopes of a model as tables, which travel: features are functions of the user."""
+    return LogLinear(model.domain, model.scopes)
+
+
+def _open_counts(rows: ObservedRows, model: LogLinear) -> Floats:
+    """Weights of the cells of all scopes (n_cells,), with what the rows leave open filled in evenly."""
+    parts = [np.zeros(0)]
     for number, scope in enumerate(model.scopes):
         table = np.full((len(rows.weights), *model.shape(number)), 1.0)
         for axis, name in enumerate(scope):
@@ -86,7 +72,7 @@ def open_margins(rows: ObservedRows, model: LogLinear) -> Floats:
             if column is not None:
                 known[column >= 0] = np.eye(card)[column[column >= 0]]
             table *= known.reshape(len(known), *(card if other == axis else 1 for other in range(len(scope))))
-        parts.append(np.tensordot(rows.weights, table, 1).ravel() / weight)
+        parts.append(np.tensordot(rows.weights, table, 1).ravel())
     return np.concatenate(parts)
 
 
@@ -95,18 +81,20 @@ def open_margins(rows: ObservedRows, model: LogLinear) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ClampedProblem(MarkovProblem):
-    """Distinct rows meet weights, where no junction tree fits: chains are clamped at what the rows show."""
+    """Rows meet weights, where no junction tree fits: chains are clamped at what the rows show."""
 
     @cached_property
-    def rows(self) -> ObservedRows:
-        """The distinct rows."""
+    def rows(self) -> HeldRows:
+        """The rows, wherever they are."""
+        if self.data.held is not None:
+            return self.data.held
         refuse_unkept(self.data.statistics)
-        return read_rows(self.data.statistics, self.model.domain)
+        return HeldRows.here(read_rows(self.data.statistics, self.model.domain))
 
     @cached_property
     def hidden(self) -> list[Hashable]:
         """The variables that no row shows."""
-        return [name for name in self.model.domain.names if name not in self.rows.columns]
+        return [name for name in self.model.domain.names if name not in self.rows.seen]
 
     @cached_property
     def family(self) -> LogLinearFamily:
@@ -148,9 +136,12 @@ class ClampedProblem(MarkovProblem):
             step_size=spec.options["step_size"],
         ).in_units()  # fmt: skip
 
-    def clamped(self, stream: np.random.Generator) -> ClampedRows:
-        """Where chains are clamped."""
-        return ClampedRows.of(self.rows, self.model, self.spec.sampling.chains, stream)
+    def clamped(self, stream: np.random.Generator) -> PositivePhase:
+        """Chains at the rows: they persist in this process, and begin anew in each round where rows are elsewhere."""
+        here = self.rows.local
+        if here is None:
+            return RestartedChains.of(self.rows, self.model, self.spec.sampling)
+        return ClampedRows.of(here, self.model, self.spec.sampling.chains, stream)
 
     def solve(self, control: Control) -> Found[MarkovFitted]:
         """Stochastic maximum likelihood."""
@@ -161,7 +152,7 @@ class ClampedProblem(MarkovProblem):
         outcome = learn_clamped(problem, clamped, self.crowd)
         return Found(
             self.spec.fitted(self.family, outcome.state.parameters / problem.units),
-            f"{TITLES['sml']}; rows held in {len(clamped.shares):,} chains",
+            f"{TITLES['sml']}; chains: {clamped.words}",
             "maximum likelihood" if problem.penalty is None else "MAP",
             outcome,
             self.data.notes,
@@ -175,8 +166,7 @@ class ClampedProblem(MarkovProblem):
         tolerance = TOLERANCE if options["tolerance"] is None else options["tolerance"]
         problem = self.sampled(Control(tolerance=tolerance), stream)
         clamped = self.clamped(stream)
-        free, rows = f"{problem.sampling.chains:,} chains free", f"{len(clamped.shares):,} held at rows"
-        engine = f"stochastic: Gibbs sampling, {free}, {rows}"
+        engine = f"stochastic: Gibbs sampling, {problem.sampling.chains:,} chains free, {clamped.words}"
         try:
             measurement = self._measured(problem, clamped, fitted.finite * problem.units, engine)
         except KeyboardInterrupt:  # The fit is done and is not thrown away.
@@ -188,26 +178,25 @@ class ClampedProblem(MarkovProblem):
             measurement.certificate,
             gap=0.0,  # Of a fit by chains the verdict says whether it is done.
             empirical_entropy=self.data.entropy,
+            notes=self.rows.notes,
             **verdict(measurement),
         )
 
     def _measured(
-        self, problem: SampledProblem, clamped: ClampedRows, weights: Floats, engine: str
+        self, problem: SampledProblem, clamped: PositivePhase, weights: Floats, engine: str
     ) -> SampledMeasurement:
         """Certificate and observed likelihood at the weights, in the units of the problem."""
         exact, error, unsure = None, None, ""
         if not isinstance(self.family, SampledFamily):
             family = self.family.over(problem.model)
-            exact = stationarity(family, weights, HeldRows.here(self.rows), problem.penalty)
+            exact = stationarity(family, weights, self.rows, problem.penalty)
             log_z = family.margins(weights)[0]
-        slope = measure_slope(
-            problem, weights, problem.sampling.lengths, exact, clamped_means(problem, clamped, weights)
-        )
+        slope = measure_slope(problem, weights, problem.sampling.lengths, exact, clamped.means(problem, weights))
         if exact is None:
             log_z, deviation, unsure = estimated_log_z(problem, weights)
             error = problem.weight * deviation
-        masses = row_masses(problem.model, problem.model.log_potentials(weights), self.rows)
-        likelihood = float(self.rows.weights @ masses) - problem.weight * log_z
+        mass = self.rows.ask(_total_mass, (_plain(problem.model), problem.model.log_potentials(weights)))
+        likelihood = mass - problem.weight * log_z
         return measured(slope, (likelihood, error, unsure), tolerance_of(problem), engine)
 
     def again(self, fitted: MarkovFitted, report: Report) -> Judgement:
@@ -231,7 +220,7 @@ class ClampedProblem(MarkovProblem):
 # -- learning and measuring --------------------------------------------------------------------------------------------
 
 
-def learn_clamped(problem: SampledProblem, clamped: ClampedRows, crowd: int) -> Outcome:
+def learn_clamped(problem: SampledProblem, clamped: PositivePhase, crowd: int) -> Outcome:
     """Ascend the noisy slope: mean features of the chains that are clamped less those of the free chains.
 
     crowd: how many terms on one hidden variable move together; steps are shorter by so much, because weights that
@@ -240,48 +229,34 @@ def learn_clamped(problem: SampledProblem, clamped: ClampedRows, crowd: int) -> 
     sampling, sampler = problem.sampling, problem.sampler
     problem.load(problem.start)
     free = sampler.start(sampling.chains, problem.seed)
-    bound = sampler.start(len(clamped.shares), problem.seed, states=clamped.states, clamped=clamped.clamped)
-    for chains in (free, bound):
-        sampler.sweep(chains, sampling.burn_in)
+    held = clamped.start(problem)
+    sampler.sweep(free, sampling.burn_in)
 
     def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
         problem.load(x)
-        walks = {
-            "free": GibbsChains.from_arrays(chains["free"]),
-            "held": GibbsChains.from_arrays(chains["held"], bound.clamped),
-        }
-        for name, walk in walks.items():
-            sampler.sweep(walk, sampling.sweeps)
-            chains[name] = walk.to_arrays()
-        shares = sampler.counts(walks["held"].states, clamped.shares) - sampler.shares(walks["free"])
-        return penalised_slope(problem.penalty, x, problem.model.expected(shares), problem.weight)
+        walk = GibbsChains.from_arrays(chains["free"])
+        sampler.sweep(walk, sampling.sweeps)
+        chains["free"] = walk.to_arrays()
+        positive, chains["held"] = clamped.shares(problem, x, chains["held"])
+        expected = problem.model.expected(positive - sampler.shares(walk))
+        return penalised_slope(problem.penalty, x, expected, problem.weight)
 
     # All that is measured in these units is smaller by as much, the tolerance too.
     widened = float(crowd) ** 0.5
     return stochastic_ascent(
         noisy,
         problem.start,
-        {"free": free.to_arrays(), "held": bound.to_arrays()},
+        {"free": free.to_arrays(), "held": held},
         replace(problem.control, tolerance=tolerance_of(problem) / widened),
         spread=problem.spread * widened,
-        noise=len(problem.start) * (1.0 / sampling.chains + float(np.sum(clamped.shares**2))) / crowd,
+        noise=len(problem.start) * (1.0 / sampling.chains + clamped.noise) / crowd,
         steps=AscentSteps(problem.step_size),
     )
 
 
-def clamped_means(problem: SampledProblem, clamped: ClampedRows, weights: Floats) -> tuple[Floats, Floats]:
-    """Means of the features (n_weights,) that the rows are expected to have, by clamped chains, and their errors."""
-    sampling, sampler = problem.sampling, problem.sampler
-    problem.load(weights)
-    bound = sampler.start(len(clamped.shares), problem.seed, states=clamped.states, clamped=clamped.clamped)
-    sampler.sweep(bound, sampling.burn_in)
-    means, draws = np.zeros((PARTS, problem.model.n_weights)), max(1, sampling.draws // PARTS)
-    for part in means:
-        for _ in range(draws):
-            sampler.sweep(bound)
-            part += problem.model.expected(sampler.counts(bound.states, clamped.shares))
-    means /= draws
-    return means.mean(axis=0), np.sqrt(means.var(axis=0, ddof=1) / PARTS)
+def _total_mass(rows: ObservedRows, parameters: tuple[LogLinear, Floats]) -> float:
+    """The sum of the log masses of rows."""
+    return float(rows.weights @ row_masses(*parameters, rows))
 
 
 def row_masses(model: LogLinear, logs: Floats, rows: ObservedRows) -> Floats:

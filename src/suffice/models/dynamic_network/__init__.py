@@ -1,0 +1,1 @@
+"""Networks through time: one small network for each slice, linked to the slices before it."""

@@ -1,0 +1,217 @@
+"""The E-step of series that do not show everything, and the same once more by an engine that shares no code with it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from suffice.answers import Answer
+from suffice.array_types import Floats
+from suffice.domain import Domain
+from suffice.models.bayesian.em.check import expected_again
+from suffice.models.bayesian.em.table_expectation import NOTHING, TablePlans
+from suffice.models.bayesian.queries.evidence_reduction import placeholder
+from suffice.models.dynamic_network.interface import plan_slices
+from suffice.models.dynamic_network.series import Series
+from suffice.models.dynamic_network.slice_chains import SliceChains
+from suffice.models.dynamic_network.structure import SliceStructure, name_of, place_of, renamed
+from suffice.models.em.latent import Expected
+from suffice.models.em.rows import ObservedRows
+from suffice.statistics import Statistic, Summary
+
+Nodes = Mapping[Hashable, Any]
+
+#: Slices of a series, and of all, that are computed again.
+LONGEST, MOST = 40, 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesRows:
+    """The slices of a fit, as EM of networks asks about its rows."""
+
+    series: Series
+    domain: Domain
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """The variables of families that have a column."""
+        return tuple(name for name in self.domain.names if name_of(name) in self.series.columns)
+
+    @cached_property
+    def seen(self) -> tuple[Hashable, ...]:
+        """Those of which some slice has a value."""
+        shown = {name for name in self.series.columns if not self.series.missing(name).all()}
+        return tuple(name for name in self.names if name_of(name) in shown)
+
+    @property
+    def weight(self) -> float:
+        """The weight of all slices."""
+        return self.series.weight
+
+    @property
+    def count(self) -> int:
+        """How many slices are gone through in a round."""
+        return self.series.n_slices
+
+    @cached_property
+    def units(self) -> dict[Hashable, tuple[float, float]]:
+        """Mean and standard deviation of the values seen of each variable that holds numbers."""
+        units: dict[Hashable, tuple[float, float]] = {}
+        for name in self.domain.numbers:
+            values = self.series.columns.get(name_of(name))
+            shown = np.zeros(0) if values is None else values[~np.isnan(values)]
+            spread = float(np.std(shown)) if len(shown) else 0.0
+            mean = float(np.mean(shown)) if len(shown) else 0.0
+            units[name] = mean, spread if spread > 1e-12 * abs(mean) else 1.0
+        return units
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing: the series are in this process."""
+        return ()
+
+    def ask(self, question: Any, parameters: Any = None) -> Any:
+        """The answer to a question about all series."""
+        return question(self.series, parameters)
+
+    def identity(self) -> Iterable[Any]:
+        """The series themselves."""
+        columns = [[repr(name), values] for name, values in self.series.columns.items()]
+        return self.series.domain, columns, self.series.offsets, self.series.weights
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesExpectation:
+    """Log-likelihood and expected statistics of series, by the chain of what is carried from slice to slice.
+
+    `statistics` are those of each family that takes part; `extended` has the private variables of wide ones besides.
+    """
+
+    structure: SliceStructure
+    base: Domain
+    statistics: Mapping[Hashable, tuple[Statistic, ...]]
+    extended: Domain
+    threads: int = 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies plan anew."""
+        return {name: getattr(self, name) for name in self.__match_args__}
+
+    @cached_property
+    def _planned(self) -> dict[int, SliceChains]:
+        """By the identity of series, which are held as long as this is."""
+        return {}
+
+    def chains(self, series: Series) -> SliceChains:
+        """Some series as chains."""
+        if id(series) not in self._planned:
+            windows = self.structure.variables(self.base)
+            private = Domain(v for v in self.extended.variables if v.name not in windows)
+            tables = {family: self._is_table(family) for family in self.statistics}
+            plan = plan_slices(series, self.structure, self.base, self.statistics, private, tables)
+            self._planned[id(series)] = SliceChains(series, plan, self.threads)
+        return self._planned[id(series)]
+
+    def in_words(self, series: Series) -> str:
+        """What is carried from slice to slice."""
+        interface = self.chains(series).plan.interface
+        nodes = dict.fromkeys(str(name) for name, _ in interface.positions)
+        return f"interface of slices: {interface.size:,} joint states of {', '.join(nodes) or 'nothing'}"
+
+    def _is_table(self, family: Hashable) -> bool:
+        return all(self.base[name_of(name)].kind == "discrete" for name in self.structure.family_names(family))
+
+    def __call__(self, series: Series, nodes: Nodes) -> Expected[Summary]:
+        """The E-step; the log-likelihood is -inf where some series is impossible."""
+        expected = self.chains(series).expect(nodes)
+        counted = series.weights > 0
+        value = float(series.weights[counted] @ expected.log_likelihood[counted])
+        answers = {statistic: _without_nothing(answer, series) for statistic, answer in expected.answers.items()}
+        return Expected(value, Summary(self.extended, answers, series.n_slices, series.weight))
+
+
+def _without_nothing(answer: Answer, series: Series) -> Answer:
+    """Expected weights that no slice feels are 0, as in EM of networks."""
+    from suffice.answers import CountTable
+
+    if not isinstance(answer, CountTable):
+        return answer
+    least = NOTHING * float(series.weights[series.weights > 0].min(initial=1.0))
+    table = answer.dense()
+    return CountTable.of(np.where(table < least, 0.0, table))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Once more, for the judge
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def heads(series: Series) -> Series:
+    """The first slices of the first series, as many as are computed again."""
+    lengths = np.minimum(series.lengths, LONGEST)
+    count = max(int(np.searchsorted(np.cumsum(lengths), MOST, side="right")), 1)
+    rows = np.concatenate([np.arange(series.offsets[i], series.offsets[i] + lengths[i]) for i in range(count)])
+    return replace(
+        series,
+        columns={name: values[rows] for name, values in series.columns.items()},
+        offsets=np.concatenate([[0], np.cumsum(lengths[:count])]).astype(np.int64),
+        weights=series.weights[:count],
+    )
+
+
+def unrolled_expectation(
+    series: Series,
+    nodes: Nodes,
+    statistics: Mapping[Hashable, Sequence[Statistic]],
+    structure: SliceStructure,
+    extended: Domain,
+    base: Domain,
+) -> Expected[Summary]:
+    """Expected statistics of short series, each as a row of the network of all its slices: no interface is used."""
+    total: dict[Statistic, Answer] = {}
+    value = 0.0
+    for length in np.unique(series.lengths).tolist():
+        some = np.flatnonzero(series.lengths == length)
+        firsts = series.offsets[:-1][some]
+        unrolled: dict[Hashable, Any] = {}
+        asked: dict[Statistic, Statistic] = {}
+        for (name, time), (family, _) in structure.unrolled(length).items():
+            if family in statistics:
+                unrolled[name, time] = _moved(nodes[family], time)
+                for statistic in statistics[family]:
+                    asked[_moved_statistic(statistic, time)] = statistic
+        names = dict.fromkeys(name for node in unrolled.values() for name in node.domain.names)
+        domain = Domain(renamed(base[name], (name, time)) for name, time in names)
+        columns = {(n, t): series.columns[n][firsts + t] for n, t in names if n in series.columns}
+        rows = ObservedRows(domain, columns, series.weights[some])
+        # What every slice shows has no node here: any other one without parents can stand in its place.
+        unrolled |= {n: placeholder(domain[n], 0.0, 1.0) for n in domain.names if n not in unrolled}
+        plans = TablePlans(domain, tuple(asked))
+        again = expected_again(rows, unrolled, plans)
+        value += again.log_likelihood
+        for moved, statistic in asked.items():
+            answer = again.statistics[moved]
+            total[statistic] = total[statistic] + answer if statistic in total else answer
+    return Expected(value, Summary(extended, total, series.n_slices, series.weight))
+
+
+def _moved(node: Any, time: int) -> Any:
+    from suffice.records import replace as changed
+
+    return changed(node, domain=Domain(renamed(v, place_of(v.name, time)) for v in node.domain.variables))
+
+
+def _moved_statistic(statistic: Statistic, time: int) -> Statistic:
+    changes: dict[str, Any] = {"variables": tuple(place_of(name, time) for name in statistic.variables)}
+    if hasattr(statistic, "by"):
+        changes["by"] = tuple(place_of(name, time) for name in statistic.by)
+    return replace(statistic, **changes)
+
+
+def largest_difference(left: Floats, right: Floats) -> float:
+    """Of two vectors of parameters."""
+    return float(np.abs(left - right).max(initial=0.0))

@@ -1,0 +1,230 @@
+"""Series that do not show everything meet a network: EM with exact expectations by the interface of slices.
+
+It is EM of networks (`models/bayesian/em`), whose nodes are families: the steps, the parameters as one vector and the
+observed information are the same. What differs is where expectations come from, and that each family holds in slices
+of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from suffice.domain import Domain
+from suffice.engines.workers import worker_count
+from suffice.fitting.contract import Found, Judgement
+from suffice.fitting.control import Control
+from suffice.fitting.summaries import SummaryData
+from suffice.models.bayesian.em.observed import (
+    difference,
+    family_summary,
+    never_in_leaves,
+    never_shown,
+    placeholders,
+    refuse_impossible,
+)
+from suffice.models.bayesian.em.problem import NetworkEMProblem, Nodes
+from suffice.models.bayesian.em.start import starting_summary
+from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.nodes.contract import FittedNode
+from suffice.models.dynamic_network.expectation import (
+    SeriesExpectation,
+    SeriesRows,
+    heads,
+    largest_difference,
+    unrolled_expectation,
+)
+from suffice.models.dynamic_network.fitted import DynamicFitted
+from suffice.models.dynamic_network.learning import family_rows
+from suffice.models.dynamic_network.linear import LinearExpectation, is_linear
+from suffice.models.dynamic_network.series import Series
+from suffice.models.dynamic_network.structure import SliceStructure, name_of
+from suffice.models.em.held_rows import HeldRows
+from suffice.models.em.latent import Expected
+from suffice.statistics import Summary
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyEM(NetworkEMProblem):
+    """EM of the families of a network through time, given series; `domain` has all variables of families.
+
+    `base` has the nodes of a slice, hidden ones too, and the inputs.
+    """
+
+    structure: SliceStructure
+    series: Series
+    base: Domain
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> Any:
+        """All slices; questions about one family are put to the slices in which it holds."""
+        return SeriesRows(self.series, self.domain)
+
+    @cached_property
+    def _spans(self) -> list[tuple[tuple[Hashable, ...], HeldRows]]:
+        """Families that hold in the same slices, with the rows of these."""
+        spans = []
+        for families in self.structure.spans.values():
+            held = family_rows(self.series, self.structure, families)
+            names = dict.fromkeys(name for family in families for name in self.structure.family_names(family))
+            spans.append((families, HeldRows.here(replace(held, domain=self.domain.select(names)))))
+        return spans
+
+    @cached_property
+    def placeholders(self) -> dict[Hashable, Any]:
+        """By name what stands for families that all of their slices show: these are learned beside EM."""
+        others: dict[Hashable, Any] = {}
+        for families, rows in self._spans:
+            own = {family: self.learning.family(family, self.domain) for family in families}
+            others |= placeholders(rows, own, self.learners, self.fixed)
+        return others
+
+    @cached_property
+    def _unseen(self) -> list[Hashable]:
+        """The families of nodes of which no slice shows a value."""
+        seen = {name_of(name) for name in self.rows.seen}
+        return [family for family in self.structure.families if name_of(family) not in seen]
+
+    # -- the steps ---------------------------------------------------------------------------------------------------
+
+    def start(self, number: int, rng: np.random.Generator) -> Nodes:
+        """The families to begin a run with; those that the user gave begin the first."""
+        answers: dict[Any, Any] = {}
+        for families, rows in self._spans:
+            own = {name: self.families[name] for name in families if name in self.free}
+            asked = tuple(dict.fromkeys(q for name in own for q in self._steady[name].statistics(own[name])))
+            # Variables of no family, such as those of slices before, are no private ones of wide nodes.
+            known = {name: self.domain.select([name]) for name in rows.domain.names} | own
+            if asked:
+                answers |= starting_summary(rows, self.extended, known, asked, rng, number).answers
+        nodes = self._learned(Summary(self.extended, answers, self.rows.count, self.rows.weight), self._steady)
+        if number == 0:
+            for name, node in self._given_start.items():
+                if name in self.free:
+                    nodes[name] = nodes[name].with_parameters(node.parameters())
+        return nodes
+
+    def _new_expectation(self) -> Any:
+        taking_part = [name for name in self.structure.families if name not in self.placeholders]
+        asked = {
+            name: tuple(self._steady[name].statistics(self.families[name])) if name in self.free else ()
+            for name in taking_part
+        }
+        if is_linear(self.series, self.base, self.structure.nodes):
+            return LinearExpectation(self.structure, self.base, asked, self.extended)
+        threads = worker_count(self.learning.options["threads"])
+        return SeriesExpectation(self.structure, self.base, asked, self.extended, threads)
+
+    # -- the fit -----------------------------------------------------------------------------------------------------
+
+    def _notes_on_start(self, nodes: Nodes) -> tuple[str, ...]:
+        """Nothing: states that are alike in one slice may differ by what follows them."""
+        return ()
+
+    def plan_in_words(self, fitted: NetworkFitted) -> str | None:
+        """What is carried from slice to slice."""
+        expectation: Any = self._expectation
+        return str(expectation.in_words(self.series))
+
+    def _with_shown(self, nodes: Nodes) -> tuple[Nodes, float]:
+        """The families with those that all slices show, learned from these; and what they add to the objective."""
+        learned, more = dict(nodes), 0.0
+        for families, rows in self._spans:
+            others = {name: self.placeholders[name] for name in families if name in self.placeholders}
+            if not others:
+                continue
+            refuse_impossible(rows, {name: self.fixed[name] for name in others if name in self.fixed})
+            shown: dict[Hashable, FittedNode] = {}
+            for name in others:
+                family, learner = self.learning.family(name, self.domain), self.learners[name].of_family()
+                shown[name] = self.fixed.get(name) or learner.learn(family, family_summary(rows, family, learner))
+            learned |= shown
+            more += difference(rows, shown, others) + self._log_likelihood_of(rows, others)
+        return learned, more
+
+    def _log_likelihood_of(self, rows: HeldRows, nodes: Mapping[Hashable, Any]) -> float:
+        """Of families that all rows show. Placeholders take no part in the chain, so theirs has to be added back."""
+        held = rows.local
+        assert held is not None
+        return float(sum(held.weights @ node.log_prob(held.columns) for node in nodes.values()))
+
+    # -- the judge ---------------------------------------------------------------------------------------------------
+
+    def log_likelihood(self, fitted: NetworkFitted) -> float:
+        """Of the series, whose missing values are summed out."""
+        return float(DynamicFitted.of(fitted, self.structure).log_likelihood_of(self.series))
+
+    def expect_again(self, parameters: Nodes) -> Expected[Summary]:
+        """By the interface: other code looks at the first slices, see `change`."""
+        expected: Expected[Summary] = self.rows.ask(self._new_expectation(), parameters)
+        return expected
+
+    def change(self, parameters: Nodes, expected: Expected[Summary]) -> float:
+        """The largest change of a parameter by one more step, or by which two computations of a step differ.
+
+        The second one is a network of all slices of short series, without an interface.
+        """
+        change = super().change(parameters, expected)
+        private = any(name not in self.domain for name in self.extended.names)
+        if private or not self.free:
+            return change
+        expectation, head = self._new_expectation(), heads(self.series)
+        there = expectation(head, parameters).statistics
+        again = unrolled_expectation(
+            head, parameters, expectation.statistics, self.structure, self.extended, self.base
+        ).statistics
+        vectors = [self.vector(self.maximise(summary, parameters)) for summary in (there, again)]
+        return max(change, largest_difference(*vectors))
+
+    def _edges(self, free: Mapping[Hashable, Any], slopes: list[tuple[float, float]]) -> tuple[float, tuple[str, ...]]:
+        """The largest slope a row of families that all slices show, and what runs to the edge."""
+        gap, directions = 0.0, [direction for node in free.values() for direction in node.directions]
+        inner = {parent for parents in self.learning.parents.values() for parent in parents}
+        bases = {name_of(parent) for parent in inner}
+        for families, rows in self._spans:
+            own = {name: free[name] for name in families if name in free}
+            for name in [name for name in own if name in self.placeholders]:
+                summary = family_summary(rows, own[name].domain, self.learners[name].of_family())
+                gap = max(gap, own[name].gap(summary))
+                slopes.append(own[name].steepest(summary))
+                directions += own[name].edges(summary)
+            alone = {n: node for n, node in own.items() if len(self.learning.group_of(n)) == 1}
+            expected = {name: node for name, node in alone.items() if name not in self.placeholders}
+            directions += never_shown(rows, expected)
+            leaves = {name: node for name, node in expected.items() if name_of(name) not in bases}
+            directions += never_in_leaves(rows, leaves, {name: self.learners[name].of_family() for name in leaves})
+        return gap, tuple(dict.fromkeys(directions))
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenSeries:
+    """Series that do not show everything meet a network through time: EM, see `FamilyEM`."""
+
+    families: FamilyEM
+
+    def solve(self, control: Control) -> Found[DynamicFitted]:
+        """EM from every start, and keep the best."""
+        solved: Any = self.families.solve(control)
+        return replace(solved, fitted=DynamicFitted.of(solved.fitted, self.families.structure))
+
+    def judge(self, fitted: DynamicFitted) -> Judgement:
+        """One more step by other code, what runs to the edge, and what the series determine."""
+        return self.families.judge(fitted.network)
+
+    def identity(self) -> Iterable[Any]:
+        """The series, and options that steer the way."""
+        return *self.families.identity(), repr(self.families.structure.families)
+
+
+def hidden_problem(learning: Any, structure: SliceStructure, data: SummaryData, series: Series) -> HiddenSeries:
+    """The problem of some series."""
+    names = (*structure.nodes, *structure.inputs)
+    hidden = learning.hidden
+    base = Domain(hidden[name] if name in hidden else series.domain[name] for name in names)
+    return HiddenSeries(FamilyEM(learning, data, structure.variables(base), structure, series, base))

@@ -1,0 +1,329 @@
+"""Series of slices: the values of all nodes in every slice, one series after another.
+
+A slice that a time column leaves out has missing values alone. What families look at, values in this slice, in slices
+before and in the first ones, are columns cut from these (`Series.window`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.array_types import Floats, Ints
+from suffice.checks import column_name, weights_of
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, OptionError, SizeError, listing
+from suffice.fitting.summaries import Declaring, read_columns
+from suffice.models.dynamic_network.structure import Span, is_timed, lag_of, name_of
+from suffice.models.em.rows import ObservedRows
+from suffice.models.row_answers import coded
+from suffice.sources.grouping import concatenated, values_of
+from suffice.sources.opening import open_source
+from suffice.sources.sequence_tables import has_names, laid_out
+
+#: Slices that gaps in time may add for each row that there is.
+MOST_GAPS = 1000
+
+Column = NDArray[Any]
+
+
+class SeriesOptions(TypedDict, total=False):
+    """The keywords by which a user says how a table holds series: those of `SeriesForm`."""
+
+    group: Hashable | None
+    order: Hashable | None
+    time: Hashable | None
+
+
+@dataclass(frozen=True)
+class SeriesForm:
+    """How a table holds series: the columns that tell them apart, that order their rows, and that hold their times."""
+
+    group: Hashable | None = None
+    order: Hashable | None = None
+    time: Hashable | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse values of columns in the place of their names, and two columns for one purpose."""
+        for option in ("group", "order", "time"):
+            column_name(getattr(self, option), option)
+        if self.order is not None and self.time is not None:
+            raise OptionError(
+                "order= and time= both put the rows of a series in order; time= makes missing slices of the gaps too. "
+                "Give one of them."
+            )
+
+    @property
+    def by(self) -> Hashable | None:
+        """The column that orders the rows."""
+        return self.time if self.order is None else self.order
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is said."""
+        return self.group is None and self.by is None
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Slices end to end: `columns` (slices,) are codes with -1 and numbers with NaN where a value is missing.
+
+    Series i has the slices ``offsets[i]`` to ``offsets[i + 1] - 1`` and counts `weights[i]` times. `listed` says
+    whether several were given, so that answers come as a list. `notes` are for the report.
+    """
+
+    domain: Domain
+    columns: Mapping[Hashable, Column]
+    offsets: Ints
+    weights: Floats
+    rows: int
+    listed: bool = True
+    notes: tuple[str, ...] = ()
+    passes: int = 1
+    #: Columns of the data that were not read.
+    ignored: tuple[Hashable, ...] = ()
+
+    @property
+    def n_series(self) -> int:
+        """How many series there are."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_slices(self) -> int:
+        """How many slices all of them have."""
+        return int(self.offsets[-1])
+
+    @property
+    def lengths(self) -> Ints:
+        """Slices of each series (n_series,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def weight(self) -> float:
+        """Slices, weighted."""
+        return float(self.weights @ self.lengths)
+
+    @cached_property
+    def owner(self) -> Ints:
+        """The series of each slice (slices,)."""
+        return np.repeat(np.arange(self.n_series), self.lengths)
+
+    @cached_property
+    def place(self) -> Ints:
+        """The number of each slice in its series (slices,), from 0."""
+        return np.arange(self.n_slices) - self.offsets[:-1][self.owner]
+
+    @cached_property
+    def slice_weights(self) -> Floats:
+        """How often each slice counts (slices,)."""
+        return self.weights[self.owner]
+
+    def rows_of(self, span: Span) -> Ints:
+        """The slices in which families of a span hold."""
+        begin, end = span
+        inside = self.place >= begin
+        if end is not None:
+            inside &= self.place < end
+        return np.flatnonzero(inside)
+
+    def column(self, variable: Hashable, rows: Ints) -> Column:
+        """The values of a variable of a family, which holds in these slices."""
+        values = self.columns[name_of(variable)]
+        if not is_timed(variable):
+            return values[rows]
+        if variable[1] < 0:  # type: ignore[index]
+            return values[rows - lag_of(variable)]
+        return values[self.offsets[:-1][self.owner[rows]] + variable[1]]  # type: ignore[index]
+
+    def window(self, span: Span, names: Iterable[Hashable], domain: Domain) -> ObservedRows:
+        """The values of variables of families of one span, a row for each slice in which these hold."""
+        rows = self.rows_of(span)
+        columns = {n: self.column(n, rows) for n in dict.fromkeys(names) if name_of(n) in self.columns}
+        return ObservedRows(domain, columns, self.slice_weights[rows])
+
+    def missing(self, name: Hashable) -> NDArray[np.bool_]:
+        """In which slices a column has no value (slices,)."""
+        values = self.columns[name]
+        return np.asarray(values < 0 if values.dtype.kind == "i" else np.isnan(values))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no value is missing."""
+        return not any(self.missing(name).any() for name in self.columns)
+
+    def take(self, first: int, last: int) -> Series:
+        """Some series in a row."""
+        begin, end = int(self.offsets[first]), int(self.offsets[last])
+        columns = {name: values[begin:end] for name, values in self.columns.items()}
+        return replace(
+            self, columns=columns, offsets=self.offsets[first : last + 1] - begin, weights=self.weights[first:last]
+        )
+
+    def where(self, number: int) -> str:
+        """A slice in words."""
+        return f"slice {int(self.place[number])} of series {int(self.owner[number])}"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Reading
+# --------------------------------------------------------------------------------------------------------------------
+
+Required = Callable[[Sequence[Hashable]], Mapping[Hashable, Variable | None]]
+
+
+def read_series(data: Any, form: SeriesForm, sample_weight: Any, required: Required, declaring: Declaring) -> Series:
+    """Series from a table, or from a list of tables.
+
+    required: the variables to read, given the columns that there are.
+    """
+    tables = list_of_tables(data)
+    lengths: Ints | None = None
+    if tables is not None:
+        if not form.is_plain:
+            raise OptionError(
+                "group=, order= and time= name columns of one table; the data are a list of tables, one a series, "
+                "whose rows are in order. Leave them out, or join the tables."
+            )
+        data, lengths = _end_to_end(tables)
+    source = open_source(data)
+    if source.unordered and form.by is None:
+        raise OptionError(
+            f"The rows of {source.unordered} come in no order of their own, and slices have one. Name the column that "
+            "orders them by order=, or by time= where its gaps are missing slices."
+        )
+    beside = [name for name in (form.group, form.by) if name is not None]
+    source.check_columns(beside)
+    readable = [name for name in source.columns if name not in beside]
+    domain, notes = read_columns(source, required(readable), declaring)
+    settled = source.settle(domain)
+    parts: dict[Hashable, list[Column]] = {name: [] for name in settled.domain.names}
+    for batch in source.batches(settled.domain):
+        for name, column in coded(batch).items():
+            parts[name].append(column)
+    columns = {name: np.concatenate(pieces) if pieces else np.zeros(0) for name, pieces in parts.items()}
+    if not settled.rows:
+        raise DataError("There are no slices: the table has no rows. Give at least one.")
+    if lengths is None:
+        order, offsets, times = laid_out(source, form.group, form.by, settled.rows)
+        if order is not None:
+            columns = {name: column[order] for name, column in columns.items()}
+    else:
+        offsets, times = np.concatenate([[0], np.cumsum(lengths)]), None
+    if form.time is not None and times is not None:
+        columns, offsets, words = _with_gaps(columns, offsets, times, form.time)
+        notes = (*notes, *words)
+    weights = weights_of(sample_weight, len(offsets) - 1)
+    listed = tables is not None or form.group is not None
+    ignored = tuple(name for name in readable if name not in settled.domain)
+    passes = max(source.passes, 1)
+    return Series(settled.domain, columns, offsets, weights, settled.rows, listed, notes, passes, ignored)
+
+
+def list_of_tables(data: Any) -> list[Any] | None:
+    """The tables, where the data are a list of them; None for one table, which may be a list of rows."""
+    if not isinstance(data, list | tuple) or not data:
+        return None
+    if all(isinstance(item, Mapping) for item in data):
+        held = [value for item in data for value in item.values()]
+        nested = [isinstance(v, list | tuple | range | np.ndarray) or hasattr(v, "__array__") for v in held]
+        return list(data) if held and all(nested) else None
+    return list(data) if all(has_names(item) for item in data) else None
+
+
+def _end_to_end(tables: list[Any]) -> tuple[dict[Hashable, Column], Ints]:
+    """One table of all rows, and how many each has had; a column that some lack is missing there."""
+    sources = [open_source(table) for table in tables]
+    names = dict.fromkeys(name for source in sources for name in source.columns)
+    lengths = np.array([source.rows for source in sources], np.int64)
+    if not (lengths > 0).all():
+        raise DataError(f"Series {int(np.argmin(lengths))} has no slices. Give each at least one, or leave it out.")
+    columns = {}
+    for name in names:
+        parts = []
+        for source, length in zip(sources, lengths.tolist(), strict=True):
+            held = name in source.columns
+            parts.append(values_of(source.column(name)) if held else np.full(length, None, object))  # type: ignore[attr-defined]
+        columns[name] = concatenated(parts)
+    return columns, lengths
+
+
+def _with_gaps(
+    values: Mapping[Hashable, Column], offsets: Ints, times: Column, name: Hashable
+) -> tuple[dict[Hashable, Column], Ints, tuple[str, ...]]:
+    """Slices with missing values where times leave some out."""
+    ticks, unit, words = _ticks(times, offsets, name)
+    inner = np.ones(len(ticks), bool)
+    inner[offsets[:-1]] = False
+    steps = np.diff(ticks, prepend=ticks[0])
+    uneven = np.flatnonzero(inner & (steps % unit != 0))
+    if len(uneven):
+        row = int(uneven[0])
+        raise DataError(
+            f"The time column {name!r} goes from {times[row - 1]!r} to {times[row]!r}, which is no whole number of "
+            f"{words}. Round the times to slices, or number the slices."
+        )
+    jumps = np.where(inner, steps // unit, 1)
+    total = int(jumps.sum())
+    if total > MOST_GAPS * len(ticks):
+        raise SizeError(
+            f"The time column {name!r} makes {total:,} slices of {len(ticks):,} rows, nearly all of them missing. Give "
+            "times in larger units."
+        )
+    places = np.cumsum(jumps) - 1
+    filled = {}
+    for column, given in values.items():
+        filled[column] = np.full(total, -1 if given.dtype.kind == "i" else np.nan, given.dtype)
+        filled[column][places] = given
+    starts = np.append(places[offsets[:-1]], total)
+    gaps = total - len(ticks)
+    notes = [f"a slice is {words}"] if unit > 1 else []
+    notes += [f"{gaps} slices that {name!r} leaves out are missing"] if gaps else []
+    return filled, starts, tuple(notes)
+
+
+def _ticks(times: Column, offsets: Ints, name: Hashable) -> tuple[Ints, int, str]:
+    """Times as whole numbers, how many of them make a slice, and that in words."""
+    if times.dtype.kind == "f" and (times == np.floor(times)).all():
+        times = times.astype(np.int64)
+    if times.dtype.kind in "iu":
+        return times.astype(np.int64), 1, "1 unit of time"
+    if times.dtype == object and all(isinstance(value, int | np.integer) for value in times.tolist()):
+        return times.astype(np.int64), 1, "1 unit of time"
+    if times.dtype == object:
+        try:
+            if any(isinstance(value, str) and value.isdigit() for value in times.tolist()):
+                raise ValueError  # NumPy reads digits as years, whose order is not that of the texts.
+            times = np.array([np.datetime64(value) for value in times.tolist()])
+        except (TypeError, ValueError):
+            raise DataError(
+                f"The time column {name!r} holds {times[0]!r}; expected whole numbers or dates. For any other order of "
+                "the rows, whose gaps do not matter, use order=."
+            ) from None
+    if times.dtype.kind != "M":
+        raise DataError(
+            f"The time column {name!r} holds {times[0]!r}; expected whole numbers or dates. Number the slices, or use "
+            "order= where gaps do not matter."
+        )
+    ticks = times.astype("datetime64[us]").astype(np.int64)
+    inner = np.ones(len(ticks), bool)
+    inner[offsets[:-1]] = False
+    steps = np.diff(ticks, prepend=ticks[0])[inner]
+    unit = int(steps.min()) if len(steps) else 1
+    words = str(np.timedelta64(unit, "us").astype("timedelta64[us]").item())
+    return ticks, unit, f"{words}, the shortest step of {name!r}"
+
+
+def check_inputs(series: Series, inputs: Sequence[Hashable]) -> None:
+    """Inputs are given in every slice."""
+    for name in inputs:
+        gone = series.missing(name)
+        if gone.any():
+            raise DataError(
+                f"{name!r} is one of inputs= and has no value in {series.where(int(gone.argmax()))}. Inputs are given "
+                f"in every slice: fill the value in, leave {listing([name])} out of inputs=, or end the series there."
+            )

@@ -1,0 +1,207 @@
+"""The fit of a network through time: series become the statistics of families where they show everything."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from suffice.answers import PatternTable
+from suffice.domain import Domain, Variable
+from suffice.errors import MissingValueError, OptionError, listing, without_states
+from suffice.fitting.contract import Found, Inputs, Judgement, Problem, Purpose
+from suffice.fitting.control import Control
+from suffice.fitting.summaries import SummaryData, SummaryTask
+from suffice.models.bayesian.complete import CompleteProblem
+from suffice.models.bayesian.learning import check_range
+from suffice.models.bayesian.nodes.kinds import required_column
+from suffice.models.dynamic_network.fitted import DynamicFitted
+from suffice.models.dynamic_network.learning import FamilyLearning, complete_summary
+from suffice.models.dynamic_network.reading import required_to_compare
+from suffice.models.dynamic_network.series import Series, SeriesForm, check_inputs, read_series
+from suffice.models.dynamic_network.structure import SliceStructure
+from suffice.models.em.held_rows import refuse_unkept
+from suffice.models.em.rows import has_missing
+from suffice.sources.sequences import SequenceForm
+from suffice.statistics import Patterns, Statistic, Summary
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesData(SummaryData):
+    """Series as they are: those that do not show everything, and those that are compared with a fitted value."""
+
+    series: Series | None = None
+
+    def log_likelihood(self, fitted: Any) -> float:
+        """That of a fitted value: a sum over the slices."""
+        assert self.series is not None
+        return float(fitted.log_likelihood_of(self.series))
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicTask(SummaryTask[DynamicFitted]):
+    """A network through time, by its options: `learning` has its families, `variables` are what states= declares."""
+
+    learning: FamilyLearning
+    structure: SliceStructure
+    variables: Mapping[Hashable, Variable]
+
+    of_sequences = True
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, given: Inputs, known: DynamicFitted | None, purpose: Purpose) -> SummaryData:
+        """The statistics of series, or those of a `Summary`; series that are compared stay as they are."""
+        form = series_form(given)
+        if isinstance(given.data, Summary):
+            if not form.is_plain or given["sample_weight"] is not None:
+                raise OptionError(
+                    "A Summary holds counts already; give neither group, order, time nor sample_weight with it."
+                )
+            return super().read(given, known, purpose)
+        series = self.series(given, form, known, purpose)
+        notes = (*series.notes, *self._unread(given, series))
+        if purpose == "compare" or self.learning.hidden or not series.is_complete:
+            if self.options["missing"] == "raise" and not series.is_complete:
+                raise _incomplete(series)
+            return SeriesData(_nothing(series), series.passes, notes, series)
+        summary = complete_summary(series, self.learning, self.structure)
+        return SummaryData(summary, series.passes, series.notes)
+
+    def _unread(self, given: Inputs, series: Series) -> tuple[str, ...]:
+        """What to say about columns of the names of hidden nodes."""
+        unread = [name for name in self.learning.hidden if name in series.ignored]
+        return (f"{listing(unread)} is hidden: the column of that name is not read",) if unread else ()
+
+    def joined(self, earlier: SummaryData, later: SummaryData, keep: float) -> SummaryData:
+        """Series that were learned, weighted by `keep`, and series that join them."""
+        _refuse_series(earlier, later)
+        return super().joined(earlier, later, keep)
+
+    def without(self, earlier: SummaryData, leaving: SummaryData) -> SummaryData:
+        """Series that were learned, without those that leave."""
+        _refuse_series(earlier, leaving)
+        return super().without(earlier, leaving)
+
+    def series(self, given: Inputs, form: SeriesForm, known: DynamicFitted | None, purpose: Purpose) -> Series:
+        """The series of a table, or of a list of tables."""
+
+        def required(columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+            return self.required(columns, known, purpose)
+
+        series = read_series(given.data, form, given["sample_weight"], required, self.declaring)
+        check_inputs(series, self.structure.inputs)
+        return series
+
+    def required(
+        self, columns: Sequence[Hashable], known: DynamicFitted | None, purpose: Purpose
+    ) -> Mapping[Hashable, Variable | None]:
+        """All nodes and inputs: as declared, or as their kinds say; once learned, as they were learned."""
+        if purpose == "compare" and known is not None:
+            return required_to_compare(known, columns)
+        names = [name for name in self.structure.nodes if name not in self.learning.hidden]
+        required = {name: self._declared(name) for name in (*names, *self.structure.inputs)}
+        if purpose == "fit" or known is None:
+            return required
+        return {n: Variable(n, known.domain[n].kind) if v is None else v for n, v in required.items()}
+
+    def _declared(self, name: Hashable) -> Variable | None:
+        declared, kinds = self.variables.get(name), self.learning.options["nodes"] or {}
+        kind = kinds.get(name)
+        return declared if kind is None else required_column(name, kind, declared)
+
+    def asked(self, domain: Domain, known: DynamicFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
+        """The statistics of all families."""
+        return self.learning.asked_by(self.structure.families, self.structure.variables(domain))
+
+    def check(self, summary: Summary, known: DynamicFitted | None, purpose: Purpose) -> Summary:
+        """The summary, where it has the families of this network."""
+        lacking = [name for family in self.structure.families for name in self.structure.family_names(family)]
+        lacking = [name for name in dict.fromkeys(lacking) if name not in summary.domain]
+        if lacking and purpose != "compare":
+            raise OptionError(
+                f"The summary has no {listing(lacking)}: it was made for another model. Make it by sf.summarize(model, "
+                "data) with this one."
+            )
+        return summary
+
+    # -- the problem -------------------------------------------------------------------------------------------------
+
+    def problem(self, data: SummaryData, start: DynamicFitted | None) -> Problem[DynamicFitted]:
+        """A closed form for each family by itself where the series show everything, else EM."""
+        summary = data.statistics
+        if isinstance(data, SeriesData) and data.series is not None:
+            # EM and its engines load when values are missing.
+            from suffice.models.dynamic_network.hidden import hidden_problem
+
+            return hidden_problem(self.learning, self.structure, data, data.series)
+        refuse_unkept(summary)
+        for variable in summary.domain.variables:
+            if variable.kind == "discrete" and variable.card == 0:
+                raise without_states(variable.name, summary.rows)
+        check_range(summary)
+        return CompleteSeries(self, data)
+
+
+def series_form(given: Inputs) -> SeriesForm:
+    """How the data hold series, as `fit` or `sf.summarize` were told."""
+    form = given["form"]
+    if isinstance(form, SequenceForm):
+        if form.lengths is not None or form.columns is not None:
+            raise OptionError(
+                "lengths= and columns= are for models of one column; a network through time reads its nodes by name. "
+                "Give group=, or a list of tables."
+            )
+        return SeriesForm(form.group, form.order)
+    return form or SeriesForm()
+
+
+def _nothing(series: Series) -> Summary:
+    """What is known of series whose statistics are expected ones."""
+    names = series.domain.names
+    nothing: dict[Statistic, Any] = {Patterns(names): PatternTable.empty(names, series.domain)}
+    return Summary(series.domain, nothing, series.n_slices, series.weight)
+
+
+def _refuse_series(*parts: SummaryData) -> None:
+    """Series that do not show everything have no statistics that add up."""
+    if any(isinstance(data, SeriesData) or has_missing(data.statistics) for data in parts):
+        raise OptionError(
+            "Series with missing values or hidden nodes neither join nor leave: their expected statistics depend on "
+            "all of the parameters. Fit all series together, from start= the tables learned so far."
+        )
+
+
+def _incomplete(series: Series) -> MissingValueError:
+    name = next(name for name in series.columns if series.missing(name).any())
+    number = int(series.missing(name).argmax())
+    return MissingValueError(
+        f"{name!r} has no value in {series.where(number)}. Fill the missing values in, or leave those series out."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteSeries:
+    """Series that show everything meet a network: each family is learned from its own statistics, by itself."""
+
+    task: DynamicTask
+    data: SummaryData
+
+    @property
+    def _problem(self) -> CompleteProblem:
+        """The same for the families as nodes of one network."""
+        summary = self.data.statistics
+        return CompleteProblem(self.task.learning, self.data, summary, summary.domain)
+
+    def solve(self, control: Control) -> Found[DynamicFitted]:
+        """All families, those of one kind together."""
+        solved: Any = self._problem.solve(control)
+        return replace(solved, fitted=DynamicFitted.of(solved.fitted, self.task.structure))
+
+    def judge(self, fitted: DynamicFitted) -> Judgement:
+        """Slope, bound and existence of each family by itself."""
+        return self._problem.judge(fitted.network)
+
+    def identity(self) -> tuple[str, str]:
+        """The structure: a closed form is not gone on with."""
+        return "DynamicBayesianNetwork", repr(self.task.structure.families)

@@ -1,0 +1,185 @@
+"""Tests between nested fits: likelihood ratios, scores, Wald tests."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize
+from scipy.stats import chi2
+from scipy.stats import f as fisher
+
+import suffice as sf
+from curvature import hessian
+
+RNG = np.random.default_rng(8)
+
+
+def gaussian_rows(n: int = 150) -> pd.DataFrame:
+    a = RNG.normal(size=n)
+    b = 0.6 * a + RNG.normal(size=n)
+    c = -0.5 * b + RNG.normal(size=n)
+    return pd.DataFrame({"a": a, "b": b, "c": c, "d": 0.3 * a + 0.4 * c + RNG.normal(size=n)})
+
+
+ROWS = gaussian_rows()
+STATES = (ROWS > 0).astype(int)
+
+
+def test_an_edge_of_a_gaussian_graph_is_tested_by_the_partial_correlation() -> None:
+    """Against the saturated graph the deviance of one edge left out is -N log(1 - r^2), r the partial correlation."""
+    nodes = list(ROWS.columns)
+    pairs = [(one, two) for k, one in enumerate(nodes) for two in nodes[k + 1 :]]
+    full, less = sf.GaussianGraph(pairs).fit(ROWS), sf.GaussianGraph(pairs[:-1], nodes=nodes).fit(ROWS)
+    test = sf.likelihood_ratio_test(less, full)
+    r = full.partial_correlations_[2, 3]
+    assert test.statistic == pytest.approx(-len(ROWS) * math.log1p(-(r**2)), abs=1e-8)
+    assert test.df == 1.0
+    assert test.p_value == pytest.approx(float(chi2.sf(test.statistic, 1)))
+    with pytest.raises(sf.OptionError, match="lacks the edge"):
+        sf.likelihood_ratio_test(full, less)
+
+
+def test_the_score_of_an_edge_is_that_of_the_larger_likelihood() -> None:
+    nodes, edges = list(ROWS.columns), [("a", "b"), ("b", "c"), ("c", "d")]
+    graph = sf.GaussianGraph(edges).fit(ROWS)
+    places = [(k, k) for k in range(4)] + [(0, 1), (1, 2), (2, 3), (0, 3)]
+    S = np.cov(ROWS[nodes].T, ddof=0)
+
+    def value(point: np.ndarray) -> float:
+        K = np.zeros((4, 4))
+        for (i, j), entry in zip(places, point, strict=True):
+            K[i, j] = K[j, i] = entry
+        return 0.5 * len(ROWS) * (float(np.linalg.slogdet(K)[1]) - float(np.sum(S * K)))
+
+    order = [graph.nodes.index(node) for node in nodes]
+    K = graph.precision_[np.ix_(order, order)]
+    here = np.array([K[i, j] for i, j in places])
+    slope = optimize.approx_fprime(here, value, 1e-6)
+    statistic = slope @ np.linalg.solve(-hessian(value, here), slope)
+    assert sf.score_test(graph, ("a", "d")).statistic == pytest.approx(statistic, rel=1e-4)
+    with pytest.raises(sf.OptionError, match="leaves apart"):
+        sf.score_test(graph, ("a", "b"))
+
+
+def test_independence_of_two_columns_has_the_published_tests() -> None:
+    """Of independence against the saturated table: G^2, and the score test is Pearson's X^2."""
+    from scipy.stats import chi2_contingency
+
+    table = pd.crosstab(STATES["a"], STATES["b"]).to_numpy()
+    apart, joined = sf.MarkovNetwork([("a",), ("b",)]).fit(STATES[["a", "b"]]), sf.MarkovNetwork([("a", "b")])
+    test = sf.likelihood_ratio_test(apart, joined.fit(STATES[["a", "b"]]))
+    ratio = chi2_contingency(table, correction=False, lambda_="log-likelihood")
+    assert test.statistic == pytest.approx(ratio.statistic)
+    assert test.df == ratio.dof
+    assert test.p_value == pytest.approx(ratio.pvalue)
+    score, pearson = sf.score_test(apart, ("a", "b")), chi2_contingency(table, correction=False)
+    assert score.statistic == pytest.approx(pearson.statistic)
+    assert score.df == pearson.dof
+    with pytest.raises(sf.OptionError, match="nothing to test"):
+        sf.score_test(joined.fit(STATES[["a", "b"]]), ("a", "b"))
+
+
+def test_a_feature_lies_in_a_table_and_not_the_other_way_round() -> None:
+    rows = STATES[["a", "b", "c"]]
+    tables = sf.MarkovNetwork([("a", "b"), ("b", "c")]).fit(rows)
+    equal = sf.Feature(("a", "b"), lambda a, b: float(a == b), name="equal")
+    feature = sf.MarkovNetwork([("a",), ("b",), ("c",), equal]).fit(rows)
+    test = sf.likelihood_ratio_test(feature, tables)
+    assert test.df == 1.0
+    assert test.statistic == pytest.approx(2 * (tables.log_likelihood_ - feature.log_likelihood_))
+    triangle = sf.MarkovNetwork([("a", "b"), ("a", "c")]).fit(rows)
+    with pytest.raises(sf.OptionError, match="cannot take all"):
+        sf.likelihood_ratio_test(triangle, tables)
+
+
+def test_networks_are_nested_by_their_independences() -> None:
+    rows = STATES[["a", "b", "c"]]
+    chain = sf.BayesianNetwork([("a", "b"), ("b", "c")]).fit(rows)
+    turned = sf.BayesianNetwork([("c", "b"), ("b", "a"), ("c", "a")]).fit(rows)
+    test = sf.likelihood_ratio_test(chain, turned)
+    # a and c given b: G^2 summed over the two tables.
+    total = 0.0
+    for _, part in rows.groupby("b"):
+        table = pd.crosstab(part["a"], part["c"]).to_numpy()
+        expected = table.sum(1, keepdims=True) * table.sum(0) / table.sum()
+        total += 2 * float((table * np.log(table / expected)).sum())
+    assert test.statistic == pytest.approx(total)
+    assert test.df == 2.0
+    collider = sf.BayesianNetwork([("a", "b"), ("c", "b")]).fit(rows)
+    with pytest.raises(sf.OptionError, match="independent of"):
+        sf.likelihood_ratio_test(chain, collider)
+    mirrored = sf.BayesianNetwork([("c", "b"), ("b", "a")]).fit(rows)
+    with pytest.raises(sf.OptionError, match="nothing to test"):
+        sf.likelihood_ratio_test(chain, mirrored)
+
+
+def test_nested_regressions_and_columns_that_are_not_there() -> None:
+    X, y = ROWS[["a", "b"]], RNG.poisson(np.exp(0.3 * ROWS["a"]))
+    small, large = sf.GLM("poisson").fit(X[["a"]], y), sf.GLM("poisson").fit(X, y)
+    test = sf.likelihood_ratio_test(small, large)
+    assert test.statistic == pytest.approx(2 * (large.log_likelihood_ - small.log_likelihood_))
+    assert str(test) == str(small.likelihood_ratio_test(large))
+    other = sf.GLM("poisson").fit(ROWS[["c", "d"]], y)
+    with pytest.raises(sf.OptionError, match="no coefficient 'a'"):
+        sf.likelihood_ratio_test(small, other)
+
+
+def test_overdispersion_lies_on_the_edge() -> None:
+    """Poisson against negative binomial: the p value is half that of chi-squared with one degree of freedom."""
+    X = ROWS[["a"]]
+    y = RNG.negative_binomial(4, 4 / (4 + np.exp(0.5 + 0.3 * ROWS["a"])))
+    small, large = sf.GLM("poisson").fit(X, y), sf.GLM("negative_binomial", link="log").fit(X, y)
+    test = sf.likelihood_ratio_test(small, large)
+    assert test.name == "chi-bar2"
+    assert test.df == 1.0
+    assert test.p_value == pytest.approx(0.5 * float(chi2.sf(test.statistic, 1)))
+
+
+def test_orders_of_a_chain_and_distributions() -> None:
+    sequences = [RNG.integers(0, 2, 60).tolist() for _ in range(4)]
+    first, second = (sf.MarkovChain(order, bounds=False).fit(sequences) for order in (1, 2))
+    test = sf.likelihood_ratio_test(first, second)
+    assert test.df == second.n_params_ - first.n_params_
+    times = RNG.gamma(1.3, 2.0, 200)
+    gamma, exponential = sf.Gamma().fit(times), sf.Exponential().fit(times)
+    assert sf.likelihood_ratio_test(exponential, gamma).df == 1.0
+    known = sf.Normal(variance=2.0).fit(times)
+    assert sf.likelihood_ratio_test(known, sf.Normal().fit(times)).statistic >= 0.0
+    with pytest.raises(sf.OptionError, match="no special case"):
+        sf.likelihood_ratio_test(sf.Poisson().fit([1, 2, 3]), sf.Normal().fit([1.0, 2.0, 3.0]))
+
+
+def test_fits_that_have_no_such_test_are_refused() -> None:
+    rows = ROWS["a"].to_numpy()
+    with pytest.raises(sf.DataError, match="same rows"):
+        sf.likelihood_ratio_test(sf.Normal(variance=1.0).fit(rows), sf.Normal().fit(rows[:9]))
+    prior = sf.BayesianNetwork([("a", "b")], prior=1.0).fit(STATES[["a", "b"]])
+    with pytest.raises(sf.EstimateError, match="without a prior"):
+        sf.likelihood_ratio_test(prior, prior)
+    hidden = [sf.HiddenMarkovModel(k, sf.Normal()).fit([rows]) for k in (1, 2)]
+    with pytest.raises(sf.OptionError, match="parametric bootstrap"):
+        sf.likelihood_ratio_test(hidden[0], hidden[1])
+
+
+def test_wald_tests_of_one_and_of_several() -> None:
+    y = RNG.poisson(np.exp(0.3 * ROWS["a"]))
+    model = sf.GLM("poisson").fit(ROWS[["a", "b", "c"]], y)
+    one = sf.wald_test(model, "a")
+    assert one.p_value == pytest.approx(model.summary().pvalues["a"])
+    several: Any = sf.wald_test(model, {"b": 0.1, "c": 0.0})
+    away = np.array([model.parameters_["b"] - 0.1, model.parameters_["c"]])
+    expected = away @ np.linalg.inv(model.covariance_[2:, 2:]) @ away
+    assert (several.statistic, several.df) == (pytest.approx(expected), 2.0)
+    least = sf.GLM().fit(ROWS[["a", "b"]], ROWS["d"])
+    ratio = sf.wald_test(least, ["a", "b"])
+    assert (ratio.name, ratio.df_rest) == ("F", len(ROWS) - 3.0)
+    assert ratio.p_value == pytest.approx(float(fisher.sf(ratio.statistic, 2, len(ROWS) - 3)))
+    with pytest.raises(sf.OptionError, match="Did you mean 'a'"):
+        sf.wald_test(least, "A")
+    table = sf.Categorical().fit(list("aabbbc"))
+    with pytest.raises(sf.EstimateError, match="tied to one another"):
+        sf.wald_test(table, {f"probabilities[{state}]": 1 / 3 for state in "abc"})
