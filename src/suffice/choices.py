@@ -52,6 +52,8 @@ FamilyName = Literal[
     "gamma",
     "inverse_gaussian",
     "negative_binomial",
+    "quasipoisson",
+    "quasibinomial",
     "multinomial",
     "multivariate_gaussian",
     "ordinal",

@@ -6,17 +6,45 @@ computes is loaded when it is called.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from suffice.checks import choice
 from suffice.choices import BootstrapKind, ConfidenceMethod, choices
-from suffice.errors import EstimateError, OptionError, SizeError
+from suffice.errors import EstimateError, NotFittedError, OptionError, SizeError
 
 if TYPE_CHECKING:
     from suffice.fitting.bootstrap import Bootstrap
     from suffice.fitting.estimator import Estimator
     from suffice.fitting.named import NamedVector
     from suffice.fitting.parameter_table import ParameterTable
+    from suffice.fitting.report import Report
+
+
+def log_likelihood(model: Estimator) -> float:
+    """The log-likelihood of the rows that were learned: their sum, natural logarithm."""
+    return _of_likelihood(model).log_likelihood
+
+
+def aic(model: Estimator) -> float:
+    """Akaike's criterion, 2 k - 2 log-likelihood: smaller is better."""
+    return _of_likelihood(model).aic
+
+
+def bic(model: Estimator) -> float | None:
+    """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
+    return _of_likelihood(model).bic
+
+
+def _of_likelihood(model: Estimator) -> Report:
+    """The report of a fit that has a likelihood."""
+    report = model.report_
+    if not report.has_likelihood:
+        raise NotFittedError(
+            f"The estimate is {report.estimate}: it says mean and variance alone, so that there is no log-likelihood, "
+            "no AIC and no BIC. Compare nested fits by likelihood_ratio_test, which is then the F test of deviances."
+        )
+    return report
 
 
 def summary(
@@ -42,14 +70,14 @@ def summary(
         ("method", report.method),
         ("log-likelihood", f"{report.log_likelihood:,.6g}"),
         ("parameters", f"{model.n_params_:,}"),
-        ("AIC", f"{model.aic_:,.6g}") if report.bic is None else ("AIC, BIC", f"{report.aic:,.6g}, {report.bic:,.6g}"),
+        ("AIC", f"{report.aic:,.6g}") if report.bic is None else ("AIC, BIC", f"{report.aic:,.6g}, {report.bic:,.6g}"),
     ]
     if report.log_evidence is not None:
         head.append(("log evidence", f"{report.log_evidence:,.6g}"))
     head = [*([] if inference.whole_head else head), *inference.head()]
     if not report.converged and not inference.whole_head:
         head.append(("NOT converged", report.stop_reason))
-    figures = (report.log_likelihood, report.aic, report.bic)
+    figures = (report.log_likelihood if report.has_likelihood else math.nan, report.aic, report.bic)
     try:
         return ParameterTable.of(inference, tuple(head), level, *figures)
     except (EstimateError, SizeError) as error:

@@ -15,7 +15,7 @@ from functools import cached_property, update_wrapper
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
-from suffice.attributes import Read, reads
+from suffice.attributes import Read, computed, reads
 from suffice.calls import missing_attribute
 from suffice.checks import number
 from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, SufficeError, listing
@@ -204,13 +204,9 @@ class Estimator(Parameterized):
         matched = self._judgement().matched
         return None if matched is None else matched()
 
-    log_likelihood_: Read[float] = reads(
-        "report_.log_likelihood", "The log-likelihood of the rows that were learned: their sum, natural logarithm."
-    )
-    aic_: Read[float] = reads("report_.aic", "Akaike's criterion, 2 k - 2 log-likelihood: smaller is better.")
-    bic_: Read[float | None] = reads(
-        "report_.bic", "Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."
-    )
+    log_likelihood_: Read[float] = computed(after_fit.log_likelihood)
+    aic_: Read[float] = computed(after_fit.aic)
+    bic_: Read[float | None] = computed(after_fit.bic)
     converged_: Read[bool] = reads("report_.converged", "Whether it reached its tolerance, and the certificate agrees.")
     n_iter_: Read[int] = reads("report_.iterations", "Number of iterations; 0 for a closed form.")
     stop_reason_: Read[str] = reads("report_.stop_reason", "Why the fit stopped.")

@@ -261,6 +261,8 @@ def receipt(lines: Sequence[tuple[str, str]]) -> str:
 
 #: Nats a row up to which a bound is rounding: that of a closed form.
 EXACT = 1e-9
+#: The estimate where only mean and variance of the response are known, and there is no likelihood.
+QUASI = "quasi-likelihood"
 #: Figures of a report that follow from the others.
 _DERIVED = ("aic", "bic", "bic_score", "kl_divergence")
 
@@ -278,7 +280,8 @@ class Report:
     `estimate` is "maximum likelihood", "MAP" or "posterior mean"; where nodes of a network have different ones, those
     in use, with "and" between them. Where none of the three would be true another word says so: "smoothed frequencies"
     of a chain, "approximate ..." where the likelihood was not computed, "... given all others" of a target,
-    "averaged perceptron", "given" where nothing was learned.
+    "averaged perceptron", "given" where nothing was learned. Of "quasi-likelihood" `log_likelihood` is that, minus half
+    the deviance in units of the dispersion, and AIC and BIC are NaN: there is no likelihood.
     """
 
     model: str
@@ -302,8 +305,15 @@ class Report:
     warnings: tuple[str, ...] = ()
 
     @property
+    def has_likelihood(self) -> bool:
+        """Whether `log_likelihood` is one, so that it can be compared with that of other models."""
+        return not self.estimate.endswith(QUASI)
+
+    @property
     def aic(self) -> float:
         """Akaike's criterion, 2 k - 2 log-likelihood: smaller is better."""
+        if not self.has_likelihood:
+            return math.nan
         return 2.0 * self._size - 2.0 * self.log_likelihood
 
     @property
@@ -311,6 +321,8 @@ class Report:
         """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
         if self.weight <= 0:
             return None
+        if not self.has_likelihood:
+            return math.nan
         return self._size * math.log(self.weight) - 2.0 * self.log_likelihood
 
     @property
@@ -351,9 +363,13 @@ class Report:
             lines.append(("iterations", f"{self.iterations}, {state}"))
         elif not self.converged:
             lines.append(("stopped", f"NOT converged ({self.stop_reason})"))
-        lines.append(("log-likelihood", f"{self.log_likelihood:,.6f} (sum, natural log)"))
         criterion = "" if self.bic is None else f", BIC {self.bic:,.4f}"
-        lines.append(("parameters", f"{self.n_params}; AIC {self.aic:,.4f}{criterion}"))
+        if self.has_likelihood:
+            lines.append(("log-likelihood", f"{self.log_likelihood:,.6f} (sum, natural log)"))
+            lines.append(("parameters", f"{self.n_params}; AIC {self.aic:,.4f}{criterion}"))
+        else:
+            lines.append(("quasi-likelihood", f"{self.log_likelihood:,.6f} (sum; no likelihood, so no AIC and no BIC)"))
+            lines.append(("parameters", f"{self.n_params}"))
         if self.log_evidence is not None:
             lines.append(("log evidence", f"{self.log_evidence:,.6f}"))
         if self.kl_divergence is not None:

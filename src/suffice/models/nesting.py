@@ -19,6 +19,7 @@ from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma import Gamma
 from suffice.fitting.estimator import Estimator
 from suffice.fitting.hypotheses import HypothesisTest
+from suffice.fitting.report import QUASI
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.models.gaussian_graph.declaration import GaussianGraph
 from suffice.models.glm.declaration import GLM
@@ -74,7 +75,7 @@ def _check_fits(smaller: Any, larger: Any) -> None:
         if not isinstance(model, Estimator):
             raise OptionError(f"{name} is {shortened(model)}; expected a fitted model.")
         estimate = model.report_.estimate
-        if estimate != "maximum likelihood":
+        if estimate not in ("maximum likelihood", QUASI):
             raise EstimateError(f"The {name} fit is {estimate}; tests are of maximum likelihood, without a prior.")
     first, second = smaller.report_.weight, larger.report_.weight
     if abs(first - second) > 1e-9 * second:

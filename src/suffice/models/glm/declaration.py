@@ -57,10 +57,10 @@ class GLM(ResponseEstimator):
     Args:
         family: a distribution (``Poisson()``, ``Normal()``, ``Bernoulli()``, ``Gamma()``,
             ``NegativeBinomial(size=...)``, ``Categorical()`` for the softmax, ``MultivariateNormal()`` for vectors) or
-            a name: "gaussian", "binomial", "poisson", "gamma", "inverse_gaussian", "negative_binomial", "multinomial",
-            "multivariate_gaussian", "ordinal" (ordered labels, ``P(y <= k) = F(threshold_k - x' coefficients)``). The
-            size of a negative binomial distribution is estimated unless it is given. Other exponential families of one
-            natural parameter have the natural link.
+            a name: "gaussian", "binomial", "poisson", "gamma", "inverse_gaussian", "negative_binomial", "quasipoisson",
+            "quasibinomial", "multinomial", "multivariate_gaussian", "ordinal" (ordered labels,
+            ``P(y <= k) = F(threshold_k - x' coefficients)``). The size of a negative binomial distribution is estimated
+            unless it is given. Other exponential families of one natural parameter have the natural link.
         link: "identity", "log", "logit", "probit", "cloglog", "loglog", "inverse", "inverse_square", "sqrt"; canonical
             (for the negative binomial log, for ordered labels logit) unless said.
         fit_intercept: whether there is an intercept.

@@ -108,7 +108,7 @@ class EdgeRows:
     def _bends(self, eta: Floats, y: Floats) -> Floats:
         family, link = self.distribution.family, self.distribution.link.name
         if not isinstance(family, NegativeBinomialFamily):
-            return bends((family.name, link), eta, y)
+            return bends((family.rows_like, link), eta, y)
         size = family.size
         if link == "identity":
             return np.where(y > 0.0, y / eta**2, 0.0) - (y + size) / (eta + size) ** 2
@@ -127,7 +127,7 @@ def edge_rows(problem: RegressionProblem) -> EdgeRows | None:
         if problem.fixed.any() or problem.penalty is not None:
             return None
         matrix = matrix[:, problem.kept]
-    binomial, log = distribution.family.name == "binomial", distribution.link.name == "log"
+    binomial, log = distribution.family.rows_like == "binomial", distribution.link.name == "log"
     sign = np.where(block.y <= 0.0, 0.0 if binomial and log else 1.0, 0.0)
     end = np.zeros(block.rows)
     if binomial:

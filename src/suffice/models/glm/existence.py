@@ -85,12 +85,12 @@ class ExistenceQuestion:
     @property
     def pair(self) -> tuple[str, str]:
         """Family and link."""
-        return self.family.name, self.link.name
+        return self.family.rows_like, self.link.name
 
     @property
     def kind(self) -> str:
         """Which responses are extreme: shares of 0 and 1, or zeros alone (under the log link no share rises to 1)."""
-        return "binomial" if self.family.name == "binomial" and self.link.probability else "count"
+        return "binomial" if self.family.rows_like == "binomial" and self.link.probability else "count"
 
     def answer(self, result: Result) -> Separation:
         """From the information of all rows at the result; a prior on all that could run away settles it."""
@@ -242,7 +242,7 @@ class ExistenceQuestion:
 
     def _no_extremes(self) -> bool:
         """Whether no response has a finite value at an edge: no count is 0, and no share is 0 or 1."""
-        question = partial(_has_extremes, binomial=self.family.name == "binomial")
+        question = partial(_has_extremes, binomial=self.family.rows_like == "binomial")
         return self.pair in EDGED and self.problem.rows.reduce(question).value == 0.0
 
     def _inside(self, result: Result) -> bool:

@@ -50,8 +50,15 @@ class ResponseFamily(ABC):
     response: ClassVar[ResponseKind]
     #: Whether phi is to be estimated.
     free_dispersion: ClassVar[bool] = False
+    #: Whether there is a distribution, and with it a likelihood: else the variance is phi V(mean), and no more is said.
+    has_likelihood: ClassVar[bool] = True
     #: Values that y may take, in words.
     support: ClassVar[str] = "finite numbers"
+
+    @property
+    def rows_like(self) -> str:
+        """The family whose rows have this log-likelihood at phi = 1: what is known of that one holds here."""
+        return self.name
 
     @property
     def labels(self) -> bool:

@@ -11,6 +11,7 @@ from suffice.choices import Collinear, Covariance, Dispersion, UnknownLevel, cho
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError, shortened
 from suffice.fitting.control import LIMITS
+from suffice.fitting.report import QUASI
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
@@ -80,6 +81,8 @@ class FitOptions:
     @property
     def estimate(self) -> str:
         """What is aimed at."""
+        if not self.family.has_likelihood:
+            return QUASI if self.given["prior"] is None else f"penalised {QUASI}"
         return "maximum likelihood" if self.given["prior"] is None else "MAP"
 
     def penalties(self, design: Design, outputs: int = 1) -> CoefficientPenalties:
@@ -133,6 +136,16 @@ def check_effects(options: Mapping[str, Any], family: ResponseFamily, known: flo
             f"dispersion is {dispersion!r}, and it is {fixed:g} for this distribution of the response "
             f"({family.name}). Leave dispersion= out; where the spread is larger use covariance='robust'{larger}."
         )
+    if not family.has_likelihood:
+        if dispersion == "ml":
+            raise OptionError(
+                f"dispersion='ml': the {family.name} family has no likelihood. Use 'pearson' or a number."
+            )
+        if options["prior"] is not None and not is_number(dispersion):
+            raise OptionError(
+                f"A prior weighs against a likelihood, and the {family.name} family has none unless its dispersion is "
+                "known: give dispersion= a number, or leave prior= out."
+            )
     if options["penalize_intercept"] and options["prior"] is None:
         raise OptionError("penalize_intercept=True changes nothing without a prior; give prior=, or leave it out.")
     if options["penalize_intercept"] and not options["fit_intercept"]:

@@ -101,7 +101,8 @@ class MatchedRows:
             return None
         pull = None if pairs.pull is None else pairs.pull.T.ravel()
         both = (pairs.observed.T.ravel(), pairs.expected.T.ravel())
-        return MatchedStatistics(tuple(fitted.flat_names()), *both, pull, about=about(fitted.family, fitted.link))
+        words = about(fitted.family_object.rows_like, fitted.link)
+        return MatchedStatistics(tuple(fitted.flat_names()), *both, pull, about=words)
 
     def __getstate__(self) -> dict[str, Any]:
         """As the pairs that they are; None where the rows are gone or others."""
@@ -215,7 +216,7 @@ def sides_of_numbers(
         slope = distribution.link.slope(eta)
         share = np.where(slope != 0.0, information / slope, 0.0)
     share, score = np.where(decided, 0.0, share), np.where(decided, 0.0, score)
-    if _is_canonical(distribution.family.name, distribution.link.name):
+    if _is_canonical(distribution.family.rows_like, distribution.link.name):
         left = y - np.divide(score, share, out=np.zeros_like(score), where=share != 0.0)
         return y[:, None], left[:, None]
     seen = np.abs(share) * y

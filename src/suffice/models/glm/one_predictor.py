@@ -43,6 +43,11 @@ ROUNDS = 100
 MOST_PREDICTOR = 600.0
 
 
+#: Why there is no fit where only mean and variance are known and every row is fitted.
+SEPARATED_QUASI = (
+    "Every row is fitted, as where columns separate the response: nothing is left for the dispersion. Leave columns "
+    "out, or use the family of the same variance that has a likelihood."
+)
 #: What the report says of a response that the family does not draw.
 QUASI = Remark(
     "the response holds numbers that are no counts: coefficients are those of quasi-likelihood; covariance='robust' "
@@ -96,7 +101,7 @@ class PredictorSearch(IteratedRegression):
     @property
     def one_run(self) -> bool:
         """Unless dispersion or size are found in turn with the coefficients."""
-        return not (self.options.free_size or (self.family.free_dispersion and self.dispersion is None))
+        return not (self.options.free_size or (self.has_unit and self.dispersion is None))
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -125,7 +130,7 @@ class PredictorSearch(IteratedRegression):
             if self._near_enough(problem, candidate):
                 return candidate
             problem.expect(candidate)
-            if self.family.free_dispersion:
+            if self.has_unit:
                 self._expect_totals(problem.whole(candidate))
             if math.isfinite(problem.objective(candidate)[0]):
                 return candidate
@@ -181,7 +186,12 @@ class PredictorSearch(IteratedRegression):
     @property
     def pair(self) -> tuple[str, str]:
         """Family and link by name."""
-        return self.family.name, self.link.name
+        return self.family.rows_like, self.link.name
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether the response has a unit, so that steps are measured by its dispersion; shares have none."""
+        return self.family.free_dispersion and self.family.response == "numbers"
 
     @property
     def _edged(self) -> bool:
@@ -205,7 +215,7 @@ class PredictorSearch(IteratedRegression):
 
         The dispersion of the start is too large; where that of the result is much smaller, the fit goes on from there.
         """
-        if not self.family.free_dispersion or self.penalties.any:
+        if not self.has_unit or self.penalties.any:
             return problem, self.step(problem, start)
         closed = self._by_squares(problem) if self.doubtful else None
         if closed is not None:
@@ -318,7 +328,7 @@ class PredictorSearch(IteratedRegression):
         """Whether the maximum is attained. What the information of some rows cannot tell, that of all does."""
         if self.pair in LIMITED and self.family.name != "gaussian" and not self.penalties.any:
             return result, Separation(None)  # No direction is ever found; whether there is a maximum the judge says.
-        if not self.family.free_dispersion:
+        if not self.has_unit:
             self._expect_totals(problem.whole(result.beta))
         separation = self.separation(problem, result)
         if separation.exists is None and self._by_some(problem, result):
@@ -405,6 +415,8 @@ class PredictorSearch(IteratedRegression):
             sums = replace(sums, deviance=left, pearson=left)
         ml = self.family.ml_dispersion(sums) if free else 1.0
         dispersion = self._dispersion(sums, ml, problem)
+        if not self.family.has_likelihood:  # No dispersion is the likeliest.
+            ml = dispersion
         if free and not (known or (problem.phi if self.penalties.any else ml)) > 0.0:
             raise no_dispersion()
         size = self.family.size if isinstance(self.family, NegativeBinomialFamily) else None
@@ -470,13 +482,13 @@ class PredictorSearch(IteratedRegression):
             return problem.phi
         if self.options.dispersion == "ml":
             return ml
-        left = sums.weight - problem.size
+        left = self.data.weight - problem.size
         if not left > 0.0:
             raise EstimateError(
-                f"There are {sums.weight:g} rows for {problem.size} coefficients, so that none are left for Pearson's "
-                "estimate of the dispersion. Leave columns out, give a prior, or set dispersion= to a number."
+                f"There are {self.data.weight:g} rows for {problem.size} coefficients, so that none are left for "
+                "Pearson's estimate of the dispersion. Leave columns out, give a prior, or set dispersion= to a number."
             )
         dispersion = refuse_spread("Pearson's statistic", sums.pearson) / left
         if not dispersion > 0.0:
-            raise no_dispersion()
+            raise no_dispersion() if self.family.has_likelihood else EstimateError(SEPARATED_QUASI)
         return dispersion

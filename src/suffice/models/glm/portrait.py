@@ -64,7 +64,7 @@ def _redraw(model: GLM, given: Mapping[str, Any], rng: np.random.Generator) -> d
             f"Responses are drawn given rows: bootstrap(X, y, kind='parametric'), with y as an array{other}."
         )
     counts = np.asarray(y)
-    if counts.ndim == 2 and model.fitted_.family == "binomial":
+    if counts.ndim == 2 and model.fitted_.family_object.response == "shares":
         totals = counts.sum(axis=1).astype(np.int64)
         hits = rng.binomial(totals, np.asarray(model.predict(X, kind="response", **beside)))
         return {**given, "y": np.column_stack([hits, totals - hits])}

@@ -91,7 +91,8 @@ class OnePredictor(PredictorSearch):
     def values(self, measured: Ended, fitted: GLMFitted) -> tuple[float, float]:
         """Log-likelihood at the dispersion of the largest one unless that is known, and less the prior."""
         family = fitted.row_distribution().family
-        value = family.log_likelihood(self._sums_at(measured, fitted), self._phi(fitted)) + self.data.constant
+        value = family.log_likelihood(self._sums_at(measured, fitted), self._phi(fitted))
+        value += self.data.constant if family.has_likelihood else 0.0
         return value, value - self.log_prior(measured.problem.whole(measured.result.beta))
 
     def certificate(self, measured: Ended, fitted: GLMFitted) -> tuple[Certificate, float, str]:

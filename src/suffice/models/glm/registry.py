@@ -36,6 +36,7 @@ from suffice.models.glm.families import (
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
 from suffice.models.glm.natural_family import NaturalFamily
+from suffice.models.glm.quasi import QuasiBinomialFamily, QuasiPoissonFamily
 from suffice.models.glm.several_families import MultinomialFamily, MultivariateGaussianFamily, OrdinalFamily
 from suffice.registry import Registry
 
@@ -136,6 +137,8 @@ register(InverseGaussianFamily(), names=("inversegaussian",))
 register(NegativeBinomialFamily(), names=("negativebinomial",))
 register(MultinomialFamily(), names=("categorical", "softmax"))
 register(MultivariateGaussianFamily(), names=("multivariate_normal",))
+register(QuasiPoissonFamily(), names=("quasi_poisson",))
+register(QuasiBinomialFamily(), names=("quasi_binomial",))
 register(OrdinalFamily(), names=("ordered", "cumulative", "proportional_odds"))
 
 register_distribution(Normal, FAMILIES["gaussian"])

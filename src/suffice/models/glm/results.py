@@ -91,9 +91,10 @@ def _head(fitted: GLMFitted, report: Report, options: Mapping[str, Any]) -> list
         ("family, link", f"{fitted.family}, {fitted.link}"),
         ("rows, coefficients", f"{fitted.weight:,.6g}, {fitted.parameters.size}"),
         ("method", f"{report.method}, {report.iterations} iterations"),
-        ("log-likelihood", f"{report.log_likelihood:,.6g}"),
-        ("AIC, BIC", f"{report.aic:,.6g}, {report.bic:,.6g}"),
     ]
+    if report.has_likelihood:
+        lines.append(("log-likelihood", f"{report.log_likelihood:,.6g}"))
+        lines.append(("AIC, BIC", f"{report.aic:,.6g}, {report.bic:,.6g}"))
     if math.isfinite(fitted.null_deviance):
         lines.append(("deviance, null", f"{fitted.deviance:,.6g}, {fitted.null_deviance:,.6g}"))
     if math.isfinite(fitted.pearson):

@@ -31,7 +31,7 @@ def glm_role(model: Any) -> dict[str, Any]:
         # One line through ordered labels does not tell classes apart that lie around.
         role["poor_score"] = family.response == "ordered"
         return {**role, "kind": "classifier", "multi_class": family.response != "shares"}
-    role |= {"kind": "regressor", "poor_score": True, "positive_target": family.name in POSITIVE}
+    role |= {"kind": "regressor", "poor_score": True, "positive_target": family.rows_like in POSITIVE}
     return {**role, "several_targets": family.response == "vectors"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,12 +73,19 @@ def eta_variances(fitted: GLMFitted, table: DesignRows) -> Floats:
 class Scored:
     """Rows with their response under the fitted distribution; `weights` count rows, `trials` are those of a share."""
 
+    fitted: GLMFitted
     table: DesignRows
     eta: Floats
     y: Floats
     weights: Floats
     trials: Floats | None
-    log_prob: Floats
+    base: Floats | None
+
+    @cached_property
+    def log_prob(self) -> Floats:
+        """The log-likelihood of each row (n,); `base` is the part of it that the mean does not enter."""
+        terms = self.fitted.family_object.log_prob_of_rows(self.fitted, self.eta, self.y, self.trials)
+        return terms if self.base is None else terms + self.base
 
 
 def new_rows(fitted: GLMFitted, given: Inputs, unknown: str) -> tuple[DesignRows, Floats | None]:
@@ -119,10 +127,7 @@ def scored(fitted: GLMFitted, given: Inputs, unknown: str) -> Scored:
     weights = checked_weights(side_column(given["sample_weight"], source, table.rows, "sample_weight"))
     weights = np.ones(table.rows) if weights is None else weights
     eta = family.linear(fitted, table, offset)
-    terms = family.log_prob_of_rows(fitted, eta, response.y, response.trials)
-    if response.base is not None:
-        terms = terms + response.base
-    return Scored(table, eta, response.y, weights, response.trials, terms)
+    return Scored(fitted, table, eta, response.y, weights, response.trials, response.base)
 
 
 def scored_parts(fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: str) -> Iterator[Scored]:

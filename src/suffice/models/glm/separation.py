@@ -109,7 +109,7 @@ def _grown(apart: float) -> float:
 
 
 def _is_canonical(distribution: RowDistribution) -> bool:
-    return (distribution.family.name, distribution.link.name) in (("binomial", "logit"), ("poisson", "log"))
+    return (distribution.family.rows_like, distribution.link.name) in (("binomial", "logit"), ("poisson", "log"))
 
 
 def share_of_slopes(

@@ -68,6 +68,11 @@ class GLMKind(NodeKind):
                 f"nodes[{name!r}] is a GLM of ordered labels, which is not offered as a node. Use "
                 "family='multinomial', or fit the GLM by itself."
             )
+        if not self.model._task().options.family.has_likelihood:
+            raise OptionError(
+                f"nodes[{name!r}] is a GLM of the {self.model._task().options.family.name} family, which is no "
+                "distribution, and a node is one. Use family='negative_binomial', 'poisson' or 'binomial'."
+            )
         if self.model._options["formula"] is not None:
             raise OptionError(f"nodes[{name!r}] has a formula; the parents of a node say what explains it.")
         asked = self.model._options["categorical"] or ()
