@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Outcome
-from benchmarks.table import leads, timing_of
+from benchmarks.table import LEAST, leads, timing_of
 
 SAVED = Path(__file__).with_name("saved.json")
 #: A ratio may be this much smaller than the saved one before it counts as a loss of speed.
@@ -39,9 +39,10 @@ def slower(outcome: Outcome, name: str, margin: float = MARGIN, path: Path = SAV
         if ours is None or rival is None:
             continue  # Not installed here, or left out by --only.
         own, other = timing_of(ours, saved["when"]), timing_of(rival, saved["when"])
-        if own is not None and other is not None and other.cpu / own.cpu * margin < saved["ratio"]:
-            lines.append(
-                f"{name}, {saved['row']}, {saved['when']}: {other.cpu / own.cpu:.2f} of {saved['rival']}, "
-                f"saved were {saved['ratio']:.2f}"
-            )
+        if own is None or other is None:
+            continue
+        ratio = other.cpu / max(own.cpu, LEAST)
+        if ratio * margin < saved["ratio"]:
+            row = f"{name}, {saved['row']}, {saved['when']}"
+            lines.append(f"{row}: {ratio:.2f} of {saved['rival']}, saved were {saved['ratio']:.2f}")
     return lines

@@ -14,6 +14,8 @@ from benchmarks.harness import Outcome, Result
 
 SAVED = Path(__file__).with_name("saved.md")
 PACKAGES = ("suffice", "numpy", "scipy", "numba", "pandas", "polars", "duckdb", "pgmpy", "pyagrum", "scikit-learn")
+#: CPU seconds that stand in for none: some systems count them in hundredths.
+LEAST = 1e-9
 HEAD = ("", "CPU ms", "wall ms", "fresh process", "fresh environment", "lead", "MB", "answer")
 
 
@@ -41,7 +43,7 @@ def leads(outcome: Outcome) -> list[Lead]:
             others = [(timing.cpu, other.name) for other in rivals if (timing := timing_of(other, when)) is not None]
             if own is not None and others:
                 seconds, name = min(others)
-                found.append(Lead(ours.name, name, when, seconds / max(own.cpu, 1e-9)))
+                found.append(Lead(ours.name, name, when, seconds / max(own.cpu, LEAST)))
     return found
 
 
