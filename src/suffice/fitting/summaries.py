@@ -20,6 +20,7 @@ from suffice.fitting.contract import Fitted, Inputs, Problem, Purpose
 if TYPE_CHECKING:
     from suffice.sources.base import Source
     from suffice.sources.kinds import DecidedKinds
+    from suffice.sources.sequences import SequenceForm
     from suffice.statistics import Statistic, Summary
 
 #: What is said about columns that are read as states, though their type is float.
@@ -135,6 +136,10 @@ class SummaryTask(ABC, Generic[F]):
         """What a fit keeps of them, so that others may join or leave."""
         return data
 
+    def form_of(self, form: Mapping[str, Any], columns: object) -> Any:
+        """How rows are sequences, as a user told `summarize`, for models of which `of_sequences` is true."""
+        return sequence_form(form, columns)
+
     # -- what follows ------------------------------------------------------------------------------------------------
 
     def read(self, given: Inputs, known: F | None, purpose: Purpose) -> SummaryData:
@@ -166,6 +171,19 @@ class SummaryTask(ABC, Generic[F]):
     def without(self, earlier: SummaryData, leaving: SummaryData) -> SummaryData:
         """Rows that were learned, without those that leave."""
         return replace(leaving, statistics=earlier.statistics - leaving.statistics)
+
+
+def sequence_form(form: Mapping[str, Any], columns: object) -> SequenceForm:
+    """How sequences of steps are laid out in data: by their lengths, or by columns that tell them apart."""
+    from suffice.sources.sequences import SequenceForm
+
+    timed = [name for name in ("time", "step") if name in form]
+    if timed:
+        raise OptionError(
+            f"{timed[0]}= is for networks through time, which have missing slices; steps have an order alone. Name the "
+            "column by order=."
+        )
+    return SequenceForm(**form, columns=columns)  # type: ignore[arg-type]
 
 
 # -- statistics by themselves ------------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@ from suffice.domain import declare
 from suffice.errors import DataError, OptionError, announce, listing, warn
 from suffice.fitting.contract import Inputs
 from suffice.fitting.estimator import Estimator, ResponseEstimator, StatesEstimator, SummaryEstimator
-from suffice.fitting.summaries import SummaryData, answered
+from suffice.fitting.summaries import SummaryData, answered, sequence_form
 
 if TYPE_CHECKING:
-    from suffice.sources.sequences import SequenceForm
     from suffice.statistics import Statistic, Summary
 
 
@@ -28,6 +27,8 @@ def summarize(
     lengths: object = None,
     group: Hashable | None = None,
     order: Hashable | None = None,
+    time: Hashable | None = None,
+    step: Any = None,
     minimum_count: int | None = None,
 ) -> Summary:
     """The statistics that a model asks for, or those named, from one pass over the data.
@@ -45,6 +46,9 @@ def summarize(
         lengths: steps of each sequence, for a model of sequences, as its `fit` takes them.
         group: column that tells the sequences of a table apart.
         order: column that orders the steps of each sequence.
+        time: column that orders the slices of each series, and makes missing ones of its gaps, for a network through
+            time.
+        step: how long a slice is, such as "1 day", where `time` holds dates: parts that add up share it.
         minimum_count: fewest rows behind every cell and every sum, whatever their weights; a summary with rarer ones,
             or with rows, is then an error that says how many there are and not which.
 
@@ -55,7 +59,7 @@ def summarize(
     """
     from suffice.sources.releasing import check_summary
 
-    given_form = {"lengths": lengths, "group": group, "order": order}
+    given_form = {"lengths": lengths, "group": group, "order": order, "time": time, "step": step}
     form = {name: value for name, value in given_form.items() if value is not None}
     beside = {} if y is None else {"y": y}
     weighted = {**beside, "sample_weight": sample_weight, "columns": columns}
@@ -102,7 +106,8 @@ def _summary(
     if isinstance(questions, StatesEstimator):
         if "y" in beside:
             raise OptionError("y= is the response of a regression; known states are given by states=.")
-        given = {"states": states, "sample_weight": beside["sample_weight"], "form": _form(form, beside["columns"])}
+        sequences = sequence_form(form, beside["columns"])
+        given = {"states": states, "sample_weight": beside["sample_weight"], "form": sequences}
         return questions._summarized(Inputs(data, given))
     if isinstance(questions, ResponseEstimator):
         if form:
@@ -124,7 +129,7 @@ def _summary(
         if form:
             if not task.of_sequences:
                 raise _no_sequences(f"a {type(questions).__name__}", form)
-            beside = {**beside, "form": _form(form, beside["columns"])}
+            beside = {**beside, "form": task.form_of(form, beside["columns"])}
         return _said(task.read(Inputs(data, beside), None, "join"))
     if form:
         raise _no_sequences("a statistic", form)
@@ -141,13 +146,6 @@ def _summary(
     required = {name: declare(name, declared[name]) if name in declared else None for name in names}
     source = open_source(data, columns=beside["columns"], sample_weight=beside.get("sample_weight"))
     return _said(answered(source, required, lambda domain: asked))
-
-
-def _form(form: Mapping[str, object], columns: object) -> SequenceForm:
-    """How sequences are laid out in the data."""
-    from suffice.sources.sequences import SequenceForm
-
-    return SequenceForm(**form, columns=columns)  # type: ignore[arg-type]
 
 
 def _said(data: SummaryData) -> Summary:

@@ -254,7 +254,8 @@ class DynamicBayesianNetwork(SummaryEstimator):
             sample_weight: one weight a series; a weight of 2 counts as two series.
             form: `group`, the column that tells the series of one table apart; `order`, the column that orders the rows
                 of a series; or `time`, which orders them too, and makes missing slices of its gaps: whole numbers, or
-                dates, whose shortest step is then one slice.
+                dates; `step`, how long a slice of dates is, such as ``"1 day"`` or ``"1 month"``. By default it is the
+                shortest step of the series; what joins, leaves or is asked later has slices of the same length.
 
         Returns:
             self

@@ -14,6 +14,7 @@ from suffice.checks import generator, whole_number
 from suffice.domain import Domain
 from suffice.errors import FileFormatError, MissingColumnError, OptionError, listing
 from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.dynamic_network.clock import Step
 from suffice.models.dynamic_network.learning import score_slices
 from suffice.models.dynamic_network.series import SeriesOptions
 from suffice.models.dynamic_network.structure import SliceStructure, name_of, place_of, renamed
@@ -38,23 +39,25 @@ class DynamicFitted:
     """P(all slices) = product over slices and nodes of P(node | parents): the families, and where each holds.
 
     `network` has the families as nodes; `domain` the nodes of a slice and the inputs, `hidden` those never observed.
+    `step` is how long a slice is, where series with dates were learned.
     """
 
     network: NetworkFitted
     structure: SliceStructure
     domain: Domain
     hidden: tuple[Hashable, ...] = ()
+    step: Step | None = None
 
     title: ClassVar[str] = "DynamicBayesianNetwork"
 
     @classmethod
-    def of(cls, network: NetworkFitted, structure: SliceStructure) -> DynamicFitted:
+    def of(cls, network: NetworkFitted, structure: SliceStructure, step: Step | None = None) -> DynamicFitted:
         """The families of a structure, once they are learned."""
         variables = (variable for node in network.nodes.values() for variable in node.domain.variables)
         known = {name_of(variable.name): variable for variable in variables}
         names = (*structure.nodes, *structure.inputs)
         domain = Domain(renamed(known[name], name) for name in names if name in known)
-        return cls(network, structure, domain, tuple(name for name in structure.nodes if name in network.hidden))
+        return cls(network, structure, domain, tuple(name for name in structure.nodes if name in network.hidden), step)
 
     @property
     def nodes(self) -> Mapping[Hashable, Any]:
@@ -226,7 +229,8 @@ class DynamicFitted:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file; the structure is an option."""
-        return {**self.network.to_dict(), "domain": self.domain}
+        step = None if self.step is None else (self.step.unit, self.step.count)
+        return {**self.network.to_dict(), "domain": self.domain, "step": step}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], structure: SliceStructure, learning: FamilyLearning) -> DynamicFitted:
@@ -235,4 +239,6 @@ class DynamicFitted:
         domain = plain["domain"]
         if not isinstance(domain, Domain) or set(domain.names) != {*structure.nodes, *structure.inputs}:
             raise FileFormatError("The variables do not belong to the structure of the network.")
-        return cls(network, structure, domain, tuple(name for name in structure.nodes if name in network.hidden))
+        step = plain.get("step")
+        hidden = tuple(name for name in structure.nodes if name in network.hidden)
+        return cls(network, structure, domain, hidden, None if step is None else Step(*step))

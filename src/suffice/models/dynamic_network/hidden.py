@@ -211,7 +211,9 @@ class HiddenSeries:
     def solve(self, control: Control) -> Found[DynamicFitted]:
         """EM from every start, and keep the best."""
         solved: Any = self.families.solve(control)
-        return replace(solved, fitted=DynamicFitted.of(solved.fitted, self.families.structure))
+        return replace(
+            solved, fitted=DynamicFitted.of(solved.fitted, self.families.structure, self.families.series.step)
+        )
 
     def judge(self, fitted: DynamicFitted) -> Judgement:
         """One more step by other code, what runs to the edge, and what the series determine."""

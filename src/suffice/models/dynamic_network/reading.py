@@ -25,7 +25,7 @@ def read_known(fitted: DynamicFitted, data: Any, form: Mapping[str, Any], sample
     def required(columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
         return required_to_compare(fitted, columns)
 
-    series = read_series(data, SeriesForm(**form), sample_weight, required, Declaring())
+    series = read_series(data, SeriesForm(**form), sample_weight, required, Declaring(), step=fitted.step)
     check_inputs(series, fitted.structure.inputs)
     return series
 

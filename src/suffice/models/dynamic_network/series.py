@@ -19,6 +19,7 @@ from suffice.checks import column_name, weights_of
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.fitting.summaries import Declaring, read_columns
+from suffice.models.dynamic_network.clock import Step, jumps_of, read_step, same_step
 from suffice.models.dynamic_network.structure import Span, is_timed, lag_of, name_of
 from suffice.models.em.rows import ObservedRows
 from suffice.models.row_answers import coded
@@ -38,15 +39,22 @@ class SeriesOptions(TypedDict, total=False):
     group: Hashable | None
     order: Hashable | None
     time: Hashable | None
+    step: Any
 
 
 @dataclass(frozen=True)
 class SeriesForm:
-    """How a table holds series: the columns that tell them apart, that order their rows, and that hold their times."""
+    """How a table holds series: the columns that tell them apart, that order their rows, and that hold their times.
+
+    `step` is how long a slice is, where the times are dates; `apart` says that it is one of several parts, which add up
+    only where slices are equally long in all of them.
+    """
 
     group: Hashable | None = None
     order: Hashable | None = None
     time: Hashable | None = None
+    step: Any = None
+    apart: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values of columns in the place of their names, and two columns for one purpose."""
@@ -57,6 +65,13 @@ class SeriesForm:
                 "order= and time= both put the rows of a series in order; time= makes missing slices of the gaps too. "
                 "Give one of them."
             )
+        if self.step is not None and self.time is None:
+            raise OptionError("step= is how long a slice is, where time= names a column of dates. Give both, or none.")
+
+    @cached_property
+    def length(self) -> Step | None:
+        """How long a slice is, where that was said."""
+        return None if self.step is None else read_step(self.step)
 
     @property
     def by(self) -> Hashable | None:
@@ -87,6 +102,8 @@ class Series:
     passes: int = 1
     #: Columns of the data that were not read.
     ignored: tuple[Hashable, ...] = ()
+    #: How long a slice of dates is.
+    step: Step | None = None
 
     @property
     def n_series(self) -> int:
@@ -176,11 +193,22 @@ class Series:
 Required = Callable[[Sequence[Hashable]], Mapping[Hashable, Variable | None]]
 
 
-def read_series(data: Any, form: SeriesForm, sample_weight: Any, required: Required, declaring: Declaring) -> Series:
+def read_series(
+    data: Any,
+    form: SeriesForm,
+    sample_weight: Any,
+    required: Required,
+    declaring: Declaring,
+    *,
+    step: Step | None = None,
+    guess: bool = False,
+) -> Series:
     """Series from a table, or from a list of tables.
 
-    required: the variables to read, given the columns that there are.
+    required: the variables to read, given the columns that there are. step: how long a slice of dates is, where that
+    was learned; guess: whether it may be the shortest step of these.
     """
+    step = same_step(form.length, step)
     tables = list_of_tables(data)
     lengths: Ints | None = None
     if tables is not None:
@@ -215,13 +243,19 @@ def read_series(data: Any, form: SeriesForm, sample_weight: Any, required: Requi
     else:
         offsets, times = np.concatenate([[0], np.cumsum(lengths)]), None
     if form.time is not None and times is not None:
-        columns, offsets, words = _with_gaps(columns, offsets, times, form.time)
+        jumps, learned = jumps_of(times, offsets, form.time, step, guess=guess)
+        if form.step is not None and learned is None:
+            raise OptionError(f"step= has no effect: {form.time!r} holds whole numbers, one a slice. Leave it out.")
+        if learned is not None and step is None:
+            notes = (*notes, f"a slice is {learned}, the shortest step of {form.time!r}")
+        step = learned or step
+        columns, offsets, words = _with_gaps(columns, offsets, jumps, form.time)
         notes = (*notes, *words)
     weights = weights_of(sample_weight, len(offsets) - 1)
     listed = tables is not None or form.group is not None
     ignored = tuple(name for name in readable if name not in settled.domain)
     passes = max(source.passes, 1)
-    return Series(settled.domain, columns, offsets, weights, settled.rows, listed, notes, passes, ignored)
+    return Series(settled.domain, columns, offsets, weights, settled.rows, listed, notes, passes, ignored, step)
 
 
 def list_of_tables(data: Any) -> list[Any] | None:
@@ -253,69 +287,23 @@ def _end_to_end(tables: list[Any]) -> tuple[dict[Hashable, Column], Ints]:
 
 
 def _with_gaps(
-    values: Mapping[Hashable, Column], offsets: Ints, times: Column, name: Hashable
+    values: Mapping[Hashable, Column], offsets: Ints, jumps: Ints, name: Hashable
 ) -> tuple[dict[Hashable, Column], Ints, tuple[str, ...]]:
-    """Slices with missing values where times leave some out."""
-    ticks, unit, words = _ticks(times, offsets, name)
-    inner = np.ones(len(ticks), bool)
-    inner[offsets[:-1]] = False
-    steps = np.diff(ticks, prepend=ticks[0])
-    uneven = np.flatnonzero(inner & (steps % unit != 0))
-    if len(uneven):
-        row = int(uneven[0])
-        raise DataError(
-            f"The time column {name!r} goes from {times[row - 1]!r} to {times[row]!r}, which is no whole number of "
-            f"{words}. Round the times to slices, or number the slices."
-        )
-    jumps = np.where(inner, steps // unit, 1)
+    """Slices with missing values where times leave some out; jumps: how many slices a row comes after the last one."""
     total = int(jumps.sum())
-    if total > MOST_GAPS * len(ticks):
+    if total > MOST_GAPS * len(jumps):
         raise SizeError(
-            f"The time column {name!r} makes {total:,} slices of {len(ticks):,} rows, nearly all of them missing. Give "
-            "times in larger units."
+            f"The time column {name!r} makes {total:,} slices of {len(jumps):,} rows, nearly all of them missing. Give "
+            "times in larger units, or a longer step=."
         )
     places = np.cumsum(jumps) - 1
     filled = {}
     for column, given in values.items():
         filled[column] = np.full(total, -1 if given.dtype.kind == "i" else np.nan, given.dtype)
         filled[column][places] = given
-    starts = np.append(places[offsets[:-1]], total)
-    gaps = total - len(ticks)
-    notes = [f"a slice is {words}"] if unit > 1 else []
-    notes += [f"{gaps} slices that {name!r} leaves out are missing"] if gaps else []
-    return filled, starts, tuple(notes)
-
-
-def _ticks(times: Column, offsets: Ints, name: Hashable) -> tuple[Ints, int, str]:
-    """Times as whole numbers, how many of them make a slice, and that in words."""
-    if times.dtype.kind == "f" and (times == np.floor(times)).all():
-        times = times.astype(np.int64)
-    if times.dtype.kind in "iu":
-        return times.astype(np.int64), 1, "1 unit of time"
-    if times.dtype == object and all(isinstance(value, int | np.integer) for value in times.tolist()):
-        return times.astype(np.int64), 1, "1 unit of time"
-    if times.dtype == object:
-        try:
-            if any(isinstance(value, str) and value.isdigit() for value in times.tolist()):
-                raise ValueError  # NumPy reads digits as years, whose order is not that of the texts.
-            times = np.array([np.datetime64(value) for value in times.tolist()])
-        except (TypeError, ValueError):
-            raise DataError(
-                f"The time column {name!r} holds {times[0]!r}; expected whole numbers or dates. For any other order of "
-                "the rows, whose gaps do not matter, use order=."
-            ) from None
-    if times.dtype.kind != "M":
-        raise DataError(
-            f"The time column {name!r} holds {times[0]!r}; expected whole numbers or dates. Number the slices, or use "
-            "order= where gaps do not matter."
-        )
-    ticks = times.astype("datetime64[us]").astype(np.int64)
-    inner = np.ones(len(ticks), bool)
-    inner[offsets[:-1]] = False
-    steps = np.diff(ticks, prepend=ticks[0])[inner]
-    unit = int(steps.min()) if len(steps) else 1
-    words = str(np.timedelta64(unit, "us").astype("timedelta64[us]").item())
-    return ticks, unit, f"{words}, the shortest step of {name!r}"
+    gaps = total - len(jumps)
+    notes = (f"{gaps} slices that {name!r} leaves out are missing",) if gaps else ()
+    return filled, np.append(places[offsets[:-1]], total), notes
 
 
 def check_inputs(series: Series, inputs: Sequence[Hashable]) -> None:

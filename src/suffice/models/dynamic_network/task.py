@@ -15,6 +15,7 @@ from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.bayesian.complete import CompleteProblem
 from suffice.models.bayesian.learning import check_range
 from suffice.models.bayesian.nodes.kinds import required_column
+from suffice.models.dynamic_network.clock import Step
 from suffice.models.dynamic_network.fitted import DynamicFitted
 from suffice.models.dynamic_network.learning import FamilyLearning, complete_summary
 from suffice.models.dynamic_network.reading import required_to_compare
@@ -22,15 +23,18 @@ from suffice.models.dynamic_network.series import Series, SeriesForm, check_inpu
 from suffice.models.dynamic_network.structure import SliceStructure
 from suffice.models.em.held_rows import refuse_unkept
 from suffice.models.em.rows import has_missing
-from suffice.sources.sequences import SequenceForm
 from suffice.statistics import Patterns, Statistic, Summary
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesData(SummaryData):
-    """Series as they are: those that do not show everything, and those that are compared with a fitted value."""
+    """Series that were read: as they are where they do not show everything, or are compared with a fitted value.
+
+    `step` is how long a slice of dates is.
+    """
 
     series: Series | None = None
+    step: Step | None = None
 
     def log_likelihood(self, fitted: Any) -> float:
         """That of a fitted value: a sum over the slices."""
@@ -50,9 +54,18 @@ class DynamicTask(SummaryTask[DynamicFitted]):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
+    def form_of(self, form: Mapping[str, Any], columns: object) -> SeriesForm:
+        """How the data hold series, as `sf.summarize` was told: one part of several."""
+        if columns is not None or "lengths" in form:
+            raise OptionError(
+                "lengths= and columns= are for models of one column; a network through time reads its nodes by name. "
+                "Give group=, or a list of tables."
+            )
+        return SeriesForm(**form, apart=True)
+
     def read(self, given: Inputs, known: DynamicFitted | None, purpose: Purpose) -> SummaryData:
         """The statistics of series, or those of a `Summary`; series that are compared stay as they are."""
-        form = series_form(given)
+        form: SeriesForm = given["form"] or SeriesForm()
         if isinstance(given.data, Summary):
             if not form.is_plain or given["sample_weight"] is not None:
                 raise OptionError(
@@ -64,9 +77,9 @@ class DynamicTask(SummaryTask[DynamicFitted]):
         if purpose == "compare" or self.learning.hidden or not series.is_complete:
             if self.options["missing"] == "raise" and not series.is_complete:
                 raise _incomplete(series)
-            return SeriesData(_nothing(series), series.passes, notes, series)
+            return SeriesData(_nothing(series), series.passes, notes, series, series.step)
         summary = complete_summary(series, self.learning, self.structure)
-        return SummaryData(summary, series.passes, series.notes)
+        return SeriesData(summary, series.passes, series.notes, step=series.step)
 
     def _unread(self, given: Inputs, series: Series) -> tuple[str, ...]:
         """What to say about columns of the names of hidden nodes."""
@@ -89,7 +102,8 @@ class DynamicTask(SummaryTask[DynamicFitted]):
         def required(columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
             return self.required(columns, known, purpose)
 
-        series = read_series(given.data, form, given["sample_weight"], required, self.declaring)
+        step, guess = (form.length, not form.apart) if known is None else (known.step, False)
+        series = read_series(given.data, form, given["sample_weight"], required, self.declaring, step=step, guess=guess)
         check_inputs(series, self.structure.inputs)
         return series
 
@@ -143,19 +157,6 @@ class DynamicTask(SummaryTask[DynamicFitted]):
         return CompleteSeries(self, data)
 
 
-def series_form(given: Inputs) -> SeriesForm:
-    """How the data hold series, as `fit` or `sf.summarize` were told."""
-    form = given["form"]
-    if isinstance(form, SequenceForm):
-        if form.lengths is not None or form.columns is not None:
-            raise OptionError(
-                "lengths= and columns= are for models of one column; a network through time reads its nodes by name. "
-                "Give group=, or a list of tables."
-            )
-        return SeriesForm(form.group, form.order)
-    return form or SeriesForm()
-
-
 def _nothing(series: Series) -> Summary:
     """What is known of series whose statistics are expected ones."""
     names = series.domain.names
@@ -165,7 +166,8 @@ def _nothing(series: Series) -> Summary:
 
 def _refuse_series(*parts: SummaryData) -> None:
     """Series that do not show everything have no statistics that add up."""
-    if any(isinstance(data, SeriesData) or has_missing(data.statistics) for data in parts):
+    series = [data.series for data in parts if isinstance(data, SeriesData)]
+    if any(one is not None for one in series) or any(has_missing(data.statistics) for data in parts):
         raise OptionError(
             "Series with missing values or hidden nodes neither join nor leave: their expected statistics depend on "
             "all of the parameters. Fit all series together, from start= the tables learned so far."
@@ -196,7 +198,8 @@ class CompleteSeries:
     def solve(self, control: Control) -> Found[DynamicFitted]:
         """All families, those of one kind together."""
         solved: Any = self._problem.solve(control)
-        return replace(solved, fitted=DynamicFitted.of(solved.fitted, self.task.structure))
+        step = self.data.step if isinstance(self.data, SeriesData) else None
+        return replace(solved, fitted=DynamicFitted.of(solved.fitted, self.task.structure, step))
 
     def judge(self, fitted: DynamicFitted) -> Judgement:
         """Slope, bound and existence of each family by itself."""
