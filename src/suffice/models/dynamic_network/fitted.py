@@ -114,8 +114,9 @@ class DynamicFitted:
     def filter(self, data: Any, nodes: Any = None, **form: Unpack[SeriesOptions]) -> Any:
         """P(node in a slice | the series up to this slice): by node an array (slices, states).
 
-        nodes: a node of states or a list of them; by default those that some slice does not show. Of a list of tables,
-        or of a table with a group, a list of such dicts.
+        Of a node of numbers that is not seen mean and variance (slices, 2) in a linear system, and `NormalMixtures`
+        beside states that are not seen. nodes: a node or a list of them; by default those that some slice does not
+        show. Of a list of tables, or of a table with a group, a list of such dicts.
         """
         return self._asked(data, form).filtered(nodes)
 
@@ -126,7 +127,7 @@ class DynamicFitted:
     def forecast(
         self, data: Any, slices: int = 1, nodes: Any = None, *, inputs: Any = None, **form: Unpack[SeriesOptions]
     ) -> Any:
-        """P(node in a later slice | the series): by node an array (slices, states), by default of all nodes of states.
+        """P(node in a later slice | the series): by node an array (slices, states), or what `filter` says of numbers.
 
         inputs: of a network that has inputs, a table of those of the later slices, of several series a list of such
         tables. The rest is as in `filter`.
@@ -136,7 +137,8 @@ class DynamicFitted:
     def map_query(self, data: Any, **form: Unpack[SeriesOptions]) -> Any:
         """The most probable states of all nodes in all slices together: by node an array (slices,) of labels.
 
-        Values that are seen stay as they are. The rest is as in `filter`.
+        Values that are seen stay as they are; numbers that are not are their means, under these states where states are
+        not seen either. The rest is as in `filter`.
         """
         return self._asked(data, form).best()
 

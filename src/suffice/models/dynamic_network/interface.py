@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from suffice.errors import OptionError, SizeError, listing
 from suffice.models.dynamic_network.pieces import (
     Absent,
     Piece,
-    Position,
     RowPiece,
     Seen,
     TablePiece,
@@ -29,7 +29,7 @@ from suffice.models.dynamic_network.pieces import (
     patterns_of,
 )
 from suffice.models.dynamic_network.series import Series
-from suffice.models.dynamic_network.structure import SliceStructure, is_timed, lag_of, name_of
+from suffice.models.dynamic_network.structure import Position, SliceStructure, lag_of, name_of
 from suffice.statistics import Statistic
 
 #: Joint states that are carried along; a step costs their square.
@@ -96,7 +96,7 @@ def plan_slices(
     statistics: Mapping[Hashable, Sequence[Statistic]],
     private: Domain,
     tables: Mapping[Hashable, bool],
-    carried: Sequence[Hashable] = (),
+    carried: Mapping[Hashable, int] = MappingProxyType({}),
 ) -> SlicePlan:
     """What has to be worked out for some series.
 
@@ -107,9 +107,9 @@ def plan_slices(
         statistics: By family that takes part, what is to be expected of it; none for a question.
         private: Further variables of the tables of wide families.
         tables: By family, whether it is made of tables.
-        carried: Nodes that are to be carried along whatever depends on them.
+        carried: Nodes that are to be carried along whatever depends on them, and for how many slices.
     """
-    return _Planner(series, structure, domain, statistics, private, tables, tuple(carried)).plan()
+    return _Planner(series, structure, domain, statistics, private, tables, carried).plan()
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class _Planner:
     statistics: Mapping[Hashable, Sequence[Statistic]]
     private: Domain
     tables: Mapping[Hashable, bool]
-    asked: tuple[Hashable, ...]
+    asked: Mapping[Hashable, int]
 
     @cached_property
     def families(self) -> tuple[Hashable, ...]:
@@ -147,7 +147,7 @@ class _Planner:
                     kept[name] = max(kept.get(name, 0), lag, 1)
             if not self.tables[family] and name_of(family) in self.unseen:
                 kept[name_of(family)] = max(kept.get(name_of(family), 0), 1)
-        kept |= {name: max(kept.get(name, 0), 1) for name in self.asked if name in self.unseen}
+        kept |= {name: max(kept.get(name, 0), depth) for name, depth in self.asked.items() if name in self.unseen}
         return kept
 
     @cached_property
@@ -192,7 +192,7 @@ class _Planner:
         for time in range(self._last + 1):
             active = [family for family in self.families if self._holds(family, time)]
             for group in self._connected(active, time):
-                places = tuple(tuple(self._positions(family, time).values()) for family in group)
+                places = tuple(tuple(self.structure.positions(family, time).values()) for family in group)
                 components.setdefault((tuple(group), places), []).append(time)
         return components
 
@@ -200,19 +200,11 @@ class _Planner:
         begin, end = self.structure.span(family)
         return begin <= time and (end is None or time < end)
 
-    def _positions(self, family: Hashable, time: int) -> dict[Hashable, Position]:
-        """Where the variables of a family are, as seen from a slice."""
-        positions = {}
-        for name in self.structure.family_names(family):
-            absolute = is_timed(name) and name[1] >= 0  # type: ignore[index]
-            positions[name] = (name_of(name), time - name[1] if absolute else lag_of(name))  # type: ignore[index]
-        return positions
-
     def _connected(self, families: Sequence[Hashable], time: int) -> list[list[Hashable]]:
         """Families in groups that share a variable that is summed out."""
         groups: list[tuple[set[Hashable], list[Hashable]]] = []
         for family in families:
-            shared = {name for name, _ in self._positions(family, time).values() if name in self._local}
+            shared = {name for name, _ in self.structure.positions(family, time).values() if name in self._local}
             touching = [group for group in groups if group[0] & shared]
             merged = (shared.union(*(group[0] for group in touching)), [f for g in touching for f in g[1]] + [family])
             groups = [group for group in groups if group not in touching] + [merged]
@@ -232,7 +224,7 @@ class _Planner:
         rows = self._rows(phases)
         positions: dict[Hashable, Position] = {}
         for family in families:
-            positions |= self._positions(family, phases[0])
+            positions |= self.structure.positions(family, phases[0])
         everything = tuple(dict.fromkeys(positions.values()))
         carried = tuple(position for position in everything if position[0] in self.depths)
         if not self.tables[families[0]]:

@@ -21,15 +21,13 @@ from suffice.errors import OptionError, listing
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.dynamic_network.learning import family_rows
 from suffice.models.dynamic_network.series import Series
-from suffice.models.dynamic_network.structure import SliceStructure, is_timed, lag_of, name_of
+from suffice.models.dynamic_network.structure import Position, SliceStructure, lag_of, name_of
 from suffice.models.em.latent import Expected
 from suffice.models.em.rows import batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
 Nodes = Mapping[Hashable, Any]
-#: A node and how many slices back.
-Position = tuple[Hashable, int]
 
 
 def unseen_numbers(series: Series, domain: Domain, names: Sequence[Hashable]) -> list[Hashable]:
@@ -78,19 +76,11 @@ class LinearSeries:
         """The nodes of the state that some slices show."""
         return tuple(name for name in self.unseen if name in self.series.columns)
 
-    def positions(self, family: Hashable, time: int) -> dict[Hashable, Position]:
-        """Where the variables of a family are, as seen from a slice."""
-        where = {}
-        for name in self.structure.family_names(family):
-            absolute = is_timed(name) and name[1] >= 0  # type: ignore[index]
-            where[name] = (name_of(name), time - name[1] if absolute else lag_of(name))  # type: ignore[index]
-        return where
-
     def active(self, time: int) -> list[Hashable]:
         """The families that hold in a slice and of which something is not seen."""
         held = [self.structure.at(node, time) for node in self.structure.nodes]
         held = [family for family in held if family in self.families]
-        return [f for f in held if any(p in self.places for p in self.positions(f, time).values())]
+        return [f for f in held if any(p in self.places for p in self.structure.positions(f, time).values())]
 
     @cached_property
     def order(self) -> Ints:
@@ -169,7 +159,7 @@ class LinearSeries:
     ) -> tuple[Floats, dict[Position, Floats], Floats]:
         """Intercept with all that is known (n,), slopes of what is not by position, and variance (n,)."""
         above, real, weights, variance = tables
-        where = self.positions(family, time)
+        where = self.structure.positions(family, time)
         codes = tuple(self.series.columns[where[name][0]][rows - where[name][1]] for name in above)
         own = np.broadcast_to(weights[codes], (len(rows), weights.shape[-1]))
         intercept, slopes = own[:, 0].copy(), {}
@@ -271,7 +261,7 @@ class LinearExpectation:
         self, series: Series, linear: LinearSeries, statistic: Statistic, family: Hashable, time: int, here: States
     ) -> tuple[Floats, Floats, Ints]:
         """Means (n, q) and covariances (n, q, q) of the numbers of a family, and the cell of each slice (n,)."""
-        rows, where = linear.rows(time), linear.positions(family, time)
+        rows, where = linear.rows(time), linear.structure.positions(family, time)
         asked = _moments_of(statistic)
         n, q = len(rows), len(asked.variables)
         means, spread = np.empty((n, q)), np.zeros((n, q, q))

@@ -24,12 +24,11 @@ from suffice.engines.junction_tree import JunctionTree, TreePlan, plan_tree
 from suffice.engines.rows import EvidenceRows, distinct_rows
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import counted
+from suffice.models.dynamic_network.structure import Position
 from suffice.models.em.rows import ObservedRows, batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import Moments, MomentsBy, Statistic
 
-#: A node and how many slices back: a variable as one slice sees it.
-Position = tuple[Hashable, int]
 Nodes = Mapping[Hashable, Any]
 
 

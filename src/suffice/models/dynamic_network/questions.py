@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from suffice.errors import EstimateError, OptionError, unknown_variable
 from suffice.models.dynamic_network.interface import plan_slices
 from suffice.models.dynamic_network.learning import family_rows
 from suffice.models.dynamic_network.linear import LinearSeries, is_linear
+from suffice.models.dynamic_network.mixtures import NormalMixtures, NumberFamilies, states_of
 from suffice.models.dynamic_network.series import Series
 from suffice.models.dynamic_network.slice_chains import SliceChains
 from suffice.models.dynamic_network.structure import name_of
@@ -24,25 +26,30 @@ from suffice.models.dynamic_network.structure import name_of
 if TYPE_CHECKING:
     from suffice.models.dynamic_network.fitted import DynamicFitted
 
+#: Nodes to carry that no family asks for.
+NO_MORE: Mapping[Hashable, int] = MappingProxyType({})
 
-def chains_of(fitted: DynamicFitted, series: Series, carried: Sequence[Hashable] = (), threads: int = 1) -> SliceChains:
-    """Series as chains under a fitted network; carried: nodes whose states are to be told."""
+
+def chains_of(
+    fitted: DynamicFitted, series: Series, carried: Mapping[Hashable, int] = NO_MORE, threads: int = 1
+) -> SliceChains:
+    """Series as chains under a fitted network; carried: nodes whose states are to be told, and of how many slices."""
     nodes, structure = fitted.nodes, fitted.structure
-    scopes = {name for node in nodes.values() for scope, _ in node.expectation_factors() for name in scope}
+    tables = {
+        family: node.is_exact and all(v.kind == "discrete" for v in node.domain.variables)
+        for family, node in nodes.items()
+    }
     cards = {
         name: table.shape[axis]
-        for node in nodes.values()
+        for family, node in nodes.items()
+        if tables[family]
         for scope, table in node.expectation_factors()
         for axis, name in enumerate(scope)
     }
     known = structure.variables(fitted.domain)
     private = Domain(
-        Variable.discrete(name, range(cards[name])) for name in sorted(scopes, key=repr) if name not in known
+        Variable.discrete(name, range(cards[name])) for name in sorted(cards, key=repr) if name not in known
     )
-    tables = {
-        family: node.is_exact and all(v.kind == "discrete" for v in node.domain.variables)
-        for family, node in nodes.items()
-    }
     nothing: dict[Hashable, tuple[Any, ...]] = dict.fromkeys(nodes, ())
     return SliceChains(
         series, plan_slices(series, structure, fitted.domain, nothing, private, tables, carried), threads
@@ -75,7 +82,8 @@ def linear_log_likelihoods(fitted: DynamicFitted, series: Series) -> Floats:
     return total
 
 
-Answer = dict[Hashable, NDArray[Any]]
+#: By node an array (slices, states), mean and variance (slices, 2), or `NormalMixtures`.
+Answer = dict[Hashable, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +113,7 @@ class SliceAnswers:
         """The nodes asked for; by default those of states that some slice does not show."""
         domain = self.fitted.domain
         if nodes is None:
-            kinds = [n for n in self.fitted.structure.nodes if self._linear or domain[n].kind == "discrete"]
-            unseen = [name for name in kinds if not self._shown(name)]
+            unseen = [name for name in self._told if not self._shown(name)]
             if not unseen:
                 raise OptionError(
                     "Every slice shows all nodes: there is nothing to tell. Name nodes, or give series in which they "
@@ -117,16 +124,27 @@ class SliceAnswers:
         for name in names:
             if name not in domain:
                 raise unknown_variable(name, self.fitted.structure.nodes)
-            if domain[name].kind != "discrete" and not self._linear:
+            if name not in self._told and not self._shown(name):
                 raise OptionError(
-                    f"{name!r} holds numbers, and this network has nodes of states: posteriors of its numbers are "
-                    "mixtures that are not told. Ask for nodes of states."
+                    f"{name!r} holds numbers and is no linear-Gaussian node: where states are not seen, nothing short "
+                    "says how it is distributed. Ask for its parents."
                 )
         return names
 
+    @cached_property
+    def _told(self) -> list[Hashable]:
+        """The nodes whose distributions can be told: those of states, and regressions."""
+        nodes = self.fitted.structure.nodes
+        return [n for n in nodes if self._linear or self.fitted.domain[n].kind == "discrete" or self._number(n).linear]
+
+    def _number(self, node: Hashable) -> NumberFamilies:
+        """The families of a node of numbers."""
+        unseen = frozenset(name for name in self._states if not self._shown(name))
+        return NumberFamilies(self.fitted, self.series, node, unseen)
+
     @property
     def _states(self) -> list[Hashable]:
-        return [name for name in self.fitted.structure.nodes if self.fitted.domain[name].kind == "discrete"]
+        return states_of(self.fitted, self.fitted.structure.nodes)
 
     def _is_node(self, nodes: Any) -> bool:
         return is_name(nodes) and nodes in self.fitted.structure.nodes
@@ -135,7 +153,21 @@ class SliceAnswers:
         return name in self.series.columns and not self.series.missing(name).any()
 
     def _answered(self, names: Sequence[Hashable], *, ahead: bool) -> Answer:
-        return self._normal(names, ahead=ahead) if self._linear else self._posteriors(names, ahead=ahead)
+        if self._linear:
+            return self._normal(names, ahead=ahead)
+        answers = self._posteriors(states_of(self.fitted, names), ahead=ahead)
+        return {name: answers[name] if name in answers else self._mixtures(name, ahead=ahead) for name in names}
+
+    def _mixtures(self, name: Hashable, *, ahead: bool) -> NormalMixtures:
+        """Of a node of numbers, in every slice."""
+        if self._shown(name):
+            values = self.series.columns[name][:, None]
+            return NormalMixtures(np.ones_like(values), values, np.zeros_like(values))
+        number = self._number(name)
+        chains = chains_of(self.fitted, self.series, number.depths, self.threads)
+        logs, rows = (chains.filtered if ahead else chains.smoothed)(self.fitted.nodes)
+        self._check_possible(logs)
+        return number.mixtures(chains, rows)
 
     def _normal(self, names: Sequence[Hashable], *, ahead: bool) -> Answer:
         """By node of numbers mean and variance (slices, 2); nodes of states are all seen here."""
@@ -164,12 +196,13 @@ class SliceAnswers:
         for name in [name for name in names if self._shown(name)]:
             answers[name] = np.eye(self.fitted.domain[name].card)[self.series.columns[name]]
         unseen = [name for name in names if name not in answers]
-        plain = chains_of(self.fitted, self.series, (), self.threads)
+        plain = chains_of(self.fitted, self.series, NO_MORE, self.threads)
         kept = {name for name, _ in plain.plan.interface.positions}
         for together in [[n for n in unseen if n in kept], *([n] for n in unseen if n not in kept)]:
             if not together:
                 continue
-            chains = plain if together[0] in kept else chains_of(self.fitted, self.series, together, self.threads)
+            alone = dict.fromkeys(together, 1)
+            chains = plain if together[0] in kept else chains_of(self.fitted, self.series, alone, self.threads)
             logs, rows = (chains.filtered if ahead else chains.smoothed)(self.fitted.nodes)
             self._check_possible(logs)
             answers |= {name: chains.marginal(rows, name) for name in together}
@@ -197,8 +230,7 @@ class SliceAnswers:
     def ahead(self, slices: int, nodes: Any, inputs: Any) -> Any:
         """P(node in a later slice | the series), an array (later slices, states) of each node."""
         longer = replace(self, series=extended(self.fitted, self.series, slices, inputs))
-        names = [n for n in self.fitted.structure.nodes if longer._linear or self.fitted.domain[n].kind == "discrete"]
-        answers = longer._answered(names if nodes is None else longer._asked(nodes), ahead=False)
+        answers = longer._answered(longer._told if nodes is None else longer._asked(nodes), ahead=False)
         parts = longer._split(answers)
         by_series = parts if self.series.listed else [parts]
         cut = [{name: values[-slices:] for name, values in one.items()} for one in by_series]
@@ -207,22 +239,24 @@ class SliceAnswers:
     # -- paths -------------------------------------------------------------------------------------------------------
 
     def best(self) -> Any:
-        """The most probable states and numbers of all nodes in all slices together."""
+        """The most probable states of all nodes in all slices together, and numbers: as seen, or their means."""
         if self._linear:
             # The mode of a normal distribution is its mean.
             names = self.fitted.structure.nodes
             means = {name: values[:, 0] for name, values in self._normal(names, ahead=False).items()}
             return self._split(means | {n: self.fitted.labels(n, self.series.columns[n]) for n in self._states})
-        chains = chains_of(self.fitted, self.series, (), self.threads)
+        chains = chains_of(self.fitted, self.series, NO_MORE, self.threads)
         logs, states = chains.best(self.fitted.nodes)
         self._check_possible(logs)
-        structure, domain = self.fitted.structure, self.fitted.domain
-        answers = {}
-        for name in structure.nodes:
-            if domain[name].kind != "discrete":
-                continue
-            codes = states[name] if name in states else self.series.columns[name]
-            answers[name] = self.fitted.labels(name, codes)
+        codes = {name: states[name] if name in states else self.series.columns[name] for name in self._states}
+        answers: Answer = {}
+        for name in self.fitted.structure.nodes:
+            if name in codes:
+                answers[name] = self.fitted.labels(name, codes[name])
+            elif self._shown(name):
+                answers[name] = self.series.columns[name]
+            elif name in self._told:
+                answers[name] = self._number(name).means(codes)
         return self._split(answers)
 
 

@@ -31,6 +31,8 @@ EXPECTED = (
 )
 #: Slices that an arc may reach back.
 FARTHEST = 12
+#: A node and how many slices back: a variable as one slice sees it.
+Position = tuple[Hashable, int]
 #: The slices in which a family holds: from the first up to the second, which is none of them; None: to the end.
 Span = tuple[int, int | None]
 
@@ -112,6 +114,10 @@ class SliceStructure:
     def family_names(self, family: Hashable) -> tuple[Hashable, ...]:
         """Parents and node."""
         return (*self.families[family], family)
+
+    def positions(self, family: Hashable, time: int) -> dict[Hashable, Position]:
+        """Where the variables of a family are, as seen from a slice."""
+        return {name: (node, time - own) for name in self.family_names(family) for node, own in [place_of(name, time)]}
 
     def variables(self, base: Domain) -> Domain:
         """All variables of all families, with the states of the nodes and inputs that they are values of."""
