@@ -25,6 +25,8 @@ WHOLE = {"g": RNG.integers(0, 3, N), "x": X[:, 0]}
 FEW = {"g": np.array(["u", "v"])[RNG.integers(0, 2, N)], "x": X[:, 0]}
 RIDGE = sf.Normal(variance=0.1)
 
+CONJUGATE = sf.NormalInverseGamma(2.0, 1.0, 1.0, 0.0)
+
 #: Options of a run: how long, where and how openly it goes, from which point, within which memory, in which order.
 ANY_FIT = {
     *("max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint", "memory_limit", "start"),
@@ -40,6 +42,10 @@ def poisson(read: Read = lambda model: model.parameters_) -> Callable[..., Any]:
 
 def gaussian(read: Read) -> Callable[..., Any]:
     return lambda **options: read(sf.GLM(**options).fit(X, REAL))
+
+
+def node(model: sf.GLM) -> Any:
+    return sf.BayesianNetwork([("x", "y")], nodes={"y": model}).fit({"x": X[:, 0], "y": REAL})
 
 
 def online(**options: Any) -> Any:
@@ -97,6 +103,15 @@ REFUSED: dict[str, list[tuple[Callable[[], Any], str]]] = {
     "fit_intercept": [(lambda: sf.GLM("ordinal", fit_intercept=False).fit(X, LABELS), "thresholds")],
     "dispersion": [
         (lambda: sf.GLM("poisson", dispersion=2.5), r"it is 1 for this .*\(poisson\).*Leave dispersion= out"),
+        (
+            lambda: sf.GLM("poisson", dispersion="pearson"),
+            r"'pearson', and it is 1 .*\(poisson\).*Leave dispersion= out",
+        ),
+        (lambda: sf.GLM("poisson").set_params(dispersion="pearson").fit(X, COUNTS), "it is 1 .*poisson"),
+        (lambda: sf.GLM(prior=RIDGE, dispersion="pearson"), "no effect with a prior"),
+        (lambda: sf.GLM(prior=CONJUGATE, dispersion=2.0), "no effect: the conjugate prior .*Leave dispersion= out"),
+        (lambda: sf.GLM(prior=CONJUGATE, dispersion="ml"), "no effect: the conjugate prior"),
+        (lambda: sf.GLM(dispersion="pearson").partial_fit(X, REAL), "no effect on partial_fit"),
         (lambda: sf.GLM("binomial", dispersion="ml"), "covariance='robust'"),
         (lambda: sf.GLM(sf.Exponential(), dispersion=3.0), "it is 1 for this distribution"),
         (lambda: sf.GLM("multinomial", dispersion=3.0), "multinomial"),
@@ -114,7 +129,15 @@ REFUSED: dict[str, list[tuple[Callable[[], Any], str]]] = {
     ],
     "covariance": [(lambda: sf.GLM("multivariate_gaussian", covariance="robust").fit(X, X), "one by one")],
     "categorical": [(lambda: sf.GLM(formula="y ~ g", categorical=["g"]), r"write C\(column\)")],
-    "unknown": [(lambda: sf.GLM(formula="y ~ g", unknown="pool"), "no effect with a formula")],
+    "unknown": [
+        (lambda: sf.GLM(formula="y ~ g", unknown="pool"), "no effect with a formula"),
+        (lambda: sf.GLM("poisson", unknown="pool").fit(X, COUNTS), "no explanatory column holds levels.*categorical="),
+        (lambda: sf.GLM("poisson", unknown="pool").fit({"x": X[:, 0]}, COUNTS), "no explanatory column holds levels"),
+        (lambda: sf.GLM("poisson", unknown="pool").partial_fit(X, COUNTS), "no explanatory column holds levels"),
+        (lambda: sf.GLM(unknown="pool").fit(X, np.column_stack((REAL, ETA))), "no explanatory column holds levels"),
+        (lambda: sf.GLM("multinomial", unknown="pool").fit(X, LABELS), "no explanatory column holds levels"),
+        (lambda: node(sf.GLM(unknown="pool")), "a network knows all states of the parents"),
+    ],
     "reference": [(lambda: sf.GLM("poisson", reference="a").fit(X, COUNTS), "belongs to the multinomial family")],
     "states": [(lambda: sf.GLM("poisson", states=["a", "b"]), "belongs to families of labels")],
     "formula": [(lambda: sf.GLM("poisson", formula="x").fit(FEW, COUNTS, columns=["x"]), "columns= has no effect")],

@@ -129,13 +129,53 @@ TABLE: list[Row] = [
     (
         "GLM(formula='age ~ dose').fit(df.assign(dose=np.nan))",
         sf.MissingValueError,
-        "60 of 60 rows ... Leave these rows out",
+        "Column 'dose' has 60 missing values, the first in row 0 ... Leave these rows out",
+    ),
+    (
+        "GLM(formula='age ~ dose | sex').fit(df)",
+        sf.DataError,
+        "'age ~ dose | sex' has several parts ... Write + between",
+    ),
+    ("GLM('binomial', formula='sex ~ dose | age').fit(df)", sf.DataError, "several parts ... Write +"),
+    ("GLM(formula='age | dose ~ sex').fit(df)", sf.DataError, "several parts ... Write +"),
+    ("GLM(formula='dose | age').fit(df, y)", sf.DataError, "several parts ... Write +"),
+    ("GLM(formula='age ~ (1 | sex)').fit(df)", sf.DataError, "random effects ... Write C(group)"),
+    ("GLM(formula='age ~ log(dse)').fit(df)", NO_COLUMN, "names 'dse' in 'log(dse)' ... Did you mean 'dose'?"),
+    ("GLM(formula='age ~ C(sx)').fit(df)", NO_COLUMN, "names 'sx' in 'C(sx)' ... Did you mean 'sex'?"),
+    ("GLM(formula='age ~ np.log(dse) + sex').fit(df)", NO_COLUMN, "names 'dse' in 'np.log(dse)' ... 'dose'?"),
+    (
+        "GLM(formula='age ~ centr(dose)').fit(df)",
+        sf.DataError,
+        "calls centr() ... Did you mean 'center'? ... as np.sqrt()",
+    ),
+    ("GLM(formula='age ~ sin(dose)').fit(df)", sf.DataError, "calls sin() ... Write np.sin()"),
+    ("GLM(formula='age ~ np.logg(dose)').fit(df)", sf.DataError, "calls np.logg() ... Did you mean 'np.log'?"),
+    ("GLM(formula='age ~ ns(dose, 3)').fit(df)", sf.DataError, "ns() is not known here. Write cr("),
+    ("GLM(formula='age ~ s(dose)').fit(df)", sf.DataError, "smoothness ... Write a spline: cr("),
+    ("GLM(formula='age = dose').fit(df)", sf.DataError, "~ between the response and its terms"),
+    (
+        "GLM(formula='age ~ body mass').fit(df.assign(**{'body mass': 1}))",
+        sf.DataError,
+        "between backquotes, `body mass`",
+    ),
+    ("GLM('poisson', formula='sex ~ dose').fit(df)", sf.DataError, "'sex' holds ... expected a real number"),
+    ("GLM(formula='age ~ log(dose - 9)').fit(df)", sf.MissingValueError, "60 of 60 rows ... such as log()"),
+    (
+        "formula.predict(df.assign(dose=df.dose.where(df.index != 3)))",
+        sf.MissingValueError,
+        "Column 'dose' has a missing value in row 3 ... Leave these rows out, or fill",
+    ),
+    (
+        "formula.score(df.assign(sex=df.sex.where(df.index > 1)))",
+        sf.MissingValueError,
+        "Column 'sex' has 2 missing values, the first in row 0",
     ),
     ("GLM(formula='age ~ dose').fit(X.to_numpy())", sf.DataError, "names columns; found ... Give a frame"),
     ("formula.predict(df[['age', 'sex']])", NO_COLUMN, "'dose' ... Its columns are: 'age', 'sex'"),
     ("formula.predict(df.rename(columns={'sex': 'gender'}))", NO_COLUMN, "'sex' ... 'gender'"),
-    ("formula.predict(df.assign(sex='x'))", NO_STATE, "level ... Correct it"),
-    ("formula.predict(df.assign(dose='high'))", sf.DataError, "dose"),
+    ("formula.predict(df.assign(sex='x'))", NO_STATE, "'sex' holds 'x' (row 0), a level ... 'f', 'm' ... Correct it"),
+    ("formula.predict(df.assign(sex=1))", NO_STATE, "'sex' holds 1 (row 0), a level ... 'f', 'm' ... Correct it"),
+    ("formula.predict(df.assign(dose='high'))", sf.DataError, "'dose' holds 'high' (row 0) ... had numbers: give"),
     ("formula.predict(df.to_numpy())", sf.DataError, "names columns; found ... Give a frame"),
     # rows
     ("raw.fit(X)", sf.DataError, "no response: give y="),
@@ -232,3 +272,13 @@ TABLE: list[Row] = [
 @pytest.mark.parametrize("row", rows_of(TABLE))
 def test_a_mistake_says_what_was_found_and_what_to_do(row: Row) -> None:
     check(row, names())
+
+
+@pytest.mark.parametrize("formula", ["age ~ dose +", "age ~ (dose", "age ~ ~ dose", "age ~ 'f'", "age ~ {dose +}"])
+def test_a_formula_that_cannot_be_read_is_shown_in_one_line_without_escapes(formula: str) -> None:
+    with pytest.raises(sf.DataError) as caught:
+        sf.GLM(formula=formula).fit(names()["df"])
+    message = str(caught.value)
+    assert message.isprintable(), repr(message)
+    assert "⧛" not in message
+    assert "unknown" not in message

@@ -123,7 +123,7 @@ def test_a_level_that_a_formula_never_saw_is_an_error() -> None:
     model = sf.GLM("poisson", formula="count ~ a + group").fit(FRAME)
     with pytest.raises(sf.UnknownStateError, match="has not seen"):
         model.predict(FRAME.head(3).assign(group="new"))
-    with pytest.raises(sf.DataError, match="1 rows have missing values"):
+    with pytest.raises(sf.DataError, match=r"Column .a. has a missing value in row 1"):
         model.predict(FRAME.head(3).assign(a=[1.0, np.nan, 2.0]))
 
 

@@ -70,7 +70,8 @@ class GLM(ResponseEstimator):
         penalize_intercept: whether the prior speaks of the intercept too.
         solver: "auto", "irls", "lbfgs", "cg", "newton-cg", "sgd", "cd", or another that is registered
             (`suffice.extend.register_solver`).
-        dispersion: "pearson" (default), "ml", or the number where it is known; for distributions that have one.
+        dispersion: "pearson" (what None stands for without a prior; with one, "ml"), "ml", or the number where it is
+            known; for distributions that have one.
         covariance: of the coefficients: from the "expected" or the "observed" information (of ordered labels always
             the latter), or the "robust" sandwich.
         categorical: names of columns that are factors although they hold numbers, or a dict of their levels in order.
@@ -108,7 +109,7 @@ class GLM(ResponseEstimator):
         prior: Any = None,
         penalize_intercept: bool = False,
         solver: RegressionSolverName | Registered = "auto",
-        dispersion: Dispersion | float = "pearson",
+        dispersion: Dispersion | float | None = None,
         covariance: Covariance = "expected",
         categorical: Any = None,
         unknown: UnknownLevel = "raise",

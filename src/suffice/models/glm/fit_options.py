@@ -15,7 +15,7 @@ from suffice.fitting.report import QUASI
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
-from suffice.models.glm.priors import CoefficientPenalties, read_prior
+from suffice.models.glm.priors import CoefficientPenalties, is_conjugate, read_prior
 from suffice.models.glm.registry import FAMILIES, declared, link_of
 from suffice.models.glm.solve import check_name
 
@@ -55,7 +55,7 @@ class FitOptions:
         chosen.check_options(given)
         check_effects(given, chosen, known.dispersion)
         states = given["states"] if known.states is None else known.states
-        dispersion = given["dispersion"] if known.dispersion is None else known.dispersion
+        dispersion = next(one for one in (known.dispersion, given["dispersion"], "pearson") if one is not None)
         return cls(given, chosen, link, states, dispersion, known.size)
 
     # -- the response ------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         if known.states is not None:
             raise OptionError(f"The states are given twice, in {options['family']!r} and in states=; give one of them.")
         Variable.discrete("y", states)
-    known_way = isinstance(dispersion, str | None) and dispersion in choices(Dispersion)
+    known_way = dispersion is None or (isinstance(dispersion, str) and dispersion in choices(Dispersion))
     if not known_way and not (is_number(dispersion) and dispersion > 0):
         raise OptionError(f"dispersion is {shortened(dispersion)}; expected 'pearson', 'ml' or a positive number.")
     check_effects(options, known.family, known.dispersion)
@@ -130,7 +130,7 @@ def check_effects(options: Mapping[str, Any], family: ResponseFamily, known: flo
     """Refuse options that would change nothing; known: the dispersion that a distribution fixes."""
     dispersion, solver = options["dispersion"], options["solver"]
     fixed = known if family.free_dispersion else 1.0
-    if fixed is not None and dispersion not in ("pearson", fixed):
+    if fixed is not None and dispersion not in (None, fixed):
         larger = ", or the negative binomial family" if family.name == "poisson" else ""
         raise OptionError(
             f"dispersion is {dispersion!r}, and it is {fixed:g} for this distribution of the response "
@@ -146,6 +146,16 @@ def check_effects(options: Mapping[str, Any], family: ResponseFamily, known: flo
                 f"A prior weighs against a likelihood, and the {family.name} family has none unless its dispersion is "
                 "known: give dispersion= a number, or leave prior= out."
             )
+    if fixed is None and is_conjugate(options["prior"]) and dispersion is not None:
+        raise OptionError(
+            f"dispersion={dispersion!r} has no effect: the conjugate prior {options['prior']!r} speaks of the variance "
+            "itself. Leave dispersion= out, or give a prior on the coefficients alone, as Normal(variance=10)."
+        )
+    if fixed is None and options["prior"] is not None and dispersion == "pearson":
+        raise OptionError(
+            "dispersion='pearson' has no effect with a prior: the dispersion is then found together with the "
+            "coefficients, by their joint mode. Leave dispersion= out, or give a number."
+        )
     if options["penalize_intercept"] and options["prior"] is None:
         raise OptionError("penalize_intercept=True changes nothing without a prior; give prior=, or leave it out.")
     if options["penalize_intercept"] and not options["fit_intercept"]:
@@ -162,6 +172,15 @@ def check_effects(options: Mapping[str, Any], family: ResponseFamily, known: flo
     if callable(options["step_size"]) and options["decay"]:
         raise OptionError(
             "decay= lets a constant step_size fall, and step_size is a function; leave decay= out, or put it there."
+        )
+
+
+def check_pooled(options: Mapping[str, Any], design: Design) -> None:
+    """Refuse an average effect where no column has levels."""
+    if options["unknown"] != "raise" and not design.factors:
+        raise OptionError(
+            f"unknown={options['unknown']!r} has no effect: no explanatory column holds levels. Leave it out, or name "
+            "columns of numbers that are levels by categorical=."
         )
 
 

@@ -11,27 +11,14 @@ import ast
 import importlib
 import re
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.errors import (
-    DataError,
-    FileFormatError,
-    MissingColumnError,
-    MissingExtraError,
-    MissingValueError,
-    OptionError,
-    SufficeError,
-    UnknownStateError,
-    listing,
-    meant,
-    require,
-    shortened,
-)
+from suffice.errors import DataError, FileFormatError, OptionError, require, shortened
+from suffice.models.glm.formula_messages import check_values, formula_errors, missing_rows, named_columns, sides_of
 
 INTERCEPT = "Intercept"
 
@@ -41,60 +28,17 @@ def formulaic_module() -> Any:
     return require("formulaic", extra="formula", purpose="A formula")
 
 
-#: What formulas of R have in other words, or in arguments; the first that a formula has.
-WORDS_OF_R = {
-    r"\bcbind\(": "cbind() is not known here. Give the share of successes as the response, and trials= to fit",
-    r"\boffset\(": "offset() is not known here. Give offset= or exposure= to fit, an array or the name of a column",
-    r"\bfactor\(": "factor() is not known here. Write C() for columns that hold levels",
-    r"\bI\([^)]*\^": "Inside of I() is Python, where powers are written **. Write I(x**2)",
-    r"~\s*\.|[+*:-]\s*\.(?!\d)": "The dot is not known here. Name the columns",
-}
-
-
-@contextmanager
-def formula_errors(frame: Any, formula: str | None = None) -> Iterator[None]:
-    """What formulaic, or a function that a term calls, says of a formula and of rows is an error of the data."""
-    which = "The formula" if formula is None else f"The formula {formula!r}"
-    try:
-        yield
-    except (SufficeError, Warning):
-        raise
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{which} of these rows needs the package {error.name!r}, which is not installed. Install it with: "
-            'python -m pip install "suffice[files]", or give a pandas frame.'
-        ) from error
-    except Exception as error:
-        missing = re.search(r"NameError: `(.+?)` is not present", str(error))
-        known = list(map(str, getattr(frame, "columns", ())))
-        if missing is not None:
-            raise MissingColumnError(
-                f"{which} names {missing[1]!r}, and there is no such column.{meant(missing[1], known)} Its columns "
-                f"are: "
-                f"{listing(known)}."
-            ) from error
-        instead = next((words for pattern, words in WORDS_OF_R.items() if re.search(pattern, formula or "")), None)
-        advice = f"{error} Expected a formula such as 'y ~ x + C(z)'" if instead is None else instead
-        raise DataError(
-            f"{which} cannot be read with these rows: {advice}. Its columns are: {listing(known)}."
-        ) from error
-
-
 def model_matrices(formula: str, X: Any) -> tuple[Any, Any, Any]:
     """The response (or None), the matrix of the explanatory terms and its specification."""
     formulaic, frame = formulaic_module(), as_frame(X)
-    with formula_errors(frame, formula):
-        built = formulaic.Formula(formula).get_model_matrix(frame)
-    left, right = (built.lhs, built.rhs) if hasattr(built, "lhs") else (None, built)
+    with formula_errors(frame, formula), np.errstate(all="ignore"):
+        parsed = formulaic.Formula(formula)
+        sides_of(parsed, formula)
+        built = parsed.get_model_matrix(frame)
+    left, right = sides_of(built, formula)
+    if len(right) != len(frame):
+        raise missing_rows(len(frame) - len(right), len(frame), frame, named_columns(formula, frame.columns))
     return left, right, right.model_spec
-
-
-def missing_rows(missing: int, rows: int) -> MissingValueError:
-    """The error for rows without a value in a column of a formula, which formulaic would leave out."""
-    return MissingValueError(
-        f"{missing} of {rows} rows have missing values in the columns of the formula; a regression needs every value. "
-        "Leave these rows out, or fill the missing values."
-    )
 
 
 def as_frame(X: Any) -> Any:
@@ -109,8 +53,7 @@ def as_frame(X: Any) -> Any:
 def used_columns(specification: Any, columns: Sequence[Hashable]) -> list[Hashable]:
     """The columns of a table that some term of the formula names."""
     text = [str(factor.expr) for term in specification.formula for factor in term.factors]
-    words = {word for expression in text for word in re.findall(r"[^\W\d]\w*", expression)}
-    return [name for name in columns if name in words or name in text]
+    return [name for name in columns if name in text or name in named_columns(" ".join(text), columns)]
 
 
 def factor_levels(specification: Any) -> dict[str, tuple[Hashable, ...]]:
@@ -128,19 +71,20 @@ def matrix_of(specification: Any, X: Any, names: Sequence[str]) -> Floats:
     frame = as_frame(X)
     mismatch = importlib.import_module("formulaic.errors").DataMismatchWarning
 
-    with warnings.catch_warnings(), formula_errors(frame):
+    columns, levels = used_columns(specification, getattr(frame, "columns", ())), factor_levels(specification)
+
+    with warnings.catch_warnings(), formula_errors(frame), np.errstate(all="ignore"):
         warnings.simplefilter("error", mismatch)
         try:
             built = specification.get_model_matrix(frame)
-        except mismatch as strange:
-            raise UnknownStateError(
-                f"The rows hold a level that the fit has not seen ({strange}). Correct it, or leave the row out."
-            ) from None
+        except Exception:
+            check_values(frame, columns, levels)
+            raise
     names_built = [name for name in built.columns if name != INTERCEPT]
     if names_built != list(names):
         raise DataError(f"The formula gives the columns {names_built}; the fit had {list(names)}.")
     if len(built) != len(frame):
-        raise DataError(f"{len(frame) - len(built)} rows have missing values; a regression needs every value.")
+        raise missing_rows(len(frame) - len(built), len(frame), frame, columns)
     return np.asarray(built[names_built].to_numpy(dtype=np.float64))
 
 

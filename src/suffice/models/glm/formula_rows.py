@@ -18,7 +18,8 @@ import numpy as np
 
 from suffice.domain import Domain
 from suffice.errors import DataError, OptionError
-from suffice.models.glm.formula import INTERCEPT, formula_errors, formulaic_module, is_plain, matrix_of, missing_rows
+from suffice.models.glm.formula import INTERCEPT, formulaic_module, is_plain, matrix_of
+from suffice.models.glm.formula_messages import formula_errors, missing_rows, sides_of
 from suffice.models.glm.held_rows import PreparedRows
 from suffice.models.glm.stream import RegressionWork
 from suffice.sources.base import Batch, Source
@@ -196,9 +197,9 @@ def read_terms(source: Source, formula: str, constant: bool) -> FormulaTerms:
     constant: whether an intercept that the formula has is one.
     """
     formulaic = formulaic_module()
-    with formula_errors(None, formula):
+    with formula_errors(source, formula):
         parsed = formulaic.Formula(formula)
-    left, right = (parsed.lhs, parsed.rhs) if hasattr(parsed, "lhs") else (None, parsed)
+    left, right = sides_of(parsed, formula)
     sides = [side for side in (left, right) if side is not None]
     surveyed = {
         str(factor.expr): _surveyed(str(factor.expr), factor.eval_method.value)

@@ -79,6 +79,11 @@ class OnlineRegression(GLMProblem):
         if self.penalties.laplace is not None or self.penalties.conjugate is not None:
             raise OptionError("partial_fit takes a Gaussian prior or none; use fit for other priors.")
         self.distribution = RowDistribution(options.one_family, options.link)
+        if options.given["dispersion"] == "pearson":
+            raise OptionError(
+                "dispersion='pearson' has no effect on partial_fit, whose dispersion is the likeliest one. "
+                "Leave dispersion= out, or give a number."
+            )
 
     def _start(self) -> Floats:
         """The coefficients learned before, the start that is asked for, or zeros, in the engine's layout.

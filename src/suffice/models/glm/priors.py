@@ -19,6 +19,7 @@ from suffice.families.linear_gaussian_prior import LinearGaussianPrior
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
+from suffice.families.normal_wishart import NormalWishart
 from suffice.models.glm.design import Design
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 
@@ -52,6 +53,12 @@ class CoefficientPenalties:
     def any(self) -> bool:
         """Whether there is a prior at all."""
         return not (self.gaussian is None and self.laplace is None and self.conjugate is None)
+
+
+def is_conjugate(prior: Any) -> bool:
+    """Whether a prior, or one of several, speaks of the variance as well as of the coefficients."""
+    several = prior if isinstance(prior, tuple | list) else (prior,)
+    return any(isinstance(one, NormalInverseGamma | LinearGaussianPrior | NormalWishart) for one in several)
 
 
 def read_prior(prior: Any, design: Design, *, penalize_intercept: bool, outputs: int = 1) -> CoefficientPenalties:

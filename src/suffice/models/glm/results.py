@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import is_number
 from suffice.errors import NotFittedError, OptionError
 from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
 from suffice.families.multivariate_normal import MultivariateNormal
@@ -86,6 +87,15 @@ def _credible(fitted: GLMFitted, level: float) -> Floats:
     return weights if fitted.single else np.moveaxis(weights, 1, 0).reshape(-1, 2)
 
 
+def _dispersion_as(fitted: GLMFitted, options: Mapping[str, Any]) -> str:
+    """How the dispersion was found."""
+    if fitted.posterior is not None:
+        return "posterior mean"
+    if is_number(options["dispersion"]):
+        return "given"
+    return options["dispersion"] or ("pearson" if options["prior"] is None else "ml")
+
+
 def _head(fitted: GLMFitted, report: Report, options: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines = [
         ("family, link", f"{fitted.family}, {fitted.link}"),
@@ -100,7 +110,7 @@ def _head(fitted: GLMFitted, report: Report, options: Mapping[str, Any]) -> list
     if math.isfinite(fitted.pearson):
         lines.append(("Pearson chi2", f"{fitted.pearson:,.6g} on {fitted.df_resid:,.6g} df"))
     if fitted.free_dispersion:
-        lines.append(("dispersion", f"{fitted.dispersion:.6g} ({options['dispersion']})"))
+        lines.append(("dispersion", f"{fitted.dispersion:.6g} ({_dispersion_as(fitted, options)})"))
     if fitted.size is not None:
         lines.append(("size", f"{fitted.size:.6g}"))
     if options["covariance"] == "robust":

@@ -16,7 +16,7 @@ from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
-from suffice.models.glm.formula import INTERCEPT, as_frame, missing_rows, model_matrices
+from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
 from suffice.models.glm.formula_rows import FormulaWork, read_terms
 from suffice.models.glm.held_rows import BlockWork, PreparedRows, RegressionRows
 from suffice.models.glm.input import (
@@ -297,15 +297,16 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
     label, right = _label_name(source, formula, options.family)
     y = None if label is None else source.column(label)
     left, frame, specification = model_matrices(formula if label is None else right, X)
-    if len(frame) != source.rows:
-        raise missing_rows(source.rows - len(frame), source.rows)
     names = list(frame.columns)
     constant = INTERCEPT in names and coding.constant
     kept = [name for name in names if name != INTERCEPT]
     values = np.ascontiguousarray(frame[kept].to_numpy(dtype=np.float64)) if kept else np.empty((len(frame), 0))
     check_finite(values, "The model matrix")
     if left is not None:
-        y = _one_column(left)
+        side = formula.partition("~")[0].strip()
+        # Of text formulaic makes indicators, of which no message could speak.
+        indicators = options.family.response != "vectors" and np.shape(left)[1] > 1 and _is_name(side, source)
+        y = source.column(side) if indicators else _one_column(left)
     elif y is None:
         y = source.column(given["y"]) if _is_name(given["y"], source) else given["y"]
     data = _joined(Design(constant, tuple(kept)), DesignRows(values), y, given, options, source)

@@ -10,7 +10,7 @@ from suffice.errors import OptionError
 from suffice.families.normal_wishart import NormalWishart
 from suffice.fitting.contract import Inputs, Purpose
 from suffice.models.glm.conjugate import ConjugateRegression
-from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fit_options import FitOptions, check_pooled
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.labels import SoftmaxRegression
 from suffice.models.glm.moments import has_moments, read_moments, read_sums, summarize_rows
@@ -37,6 +37,11 @@ class GLMTask:
 
     def read(self, given: Inputs, known: GLMFitted | None, purpose: Purpose) -> RegressionData:
         """A design and a response, of rows or of a `Summary`."""
+        data = self._read(given, purpose)
+        check_pooled(self.options.given, data.design)
+        return data
+
+    def _read(self, given: Inputs, purpose: Purpose) -> RegressionData:
         if not isinstance(given.data, Summary):
             sums = read_sums(given, self.options) if purpose == "fit" else None
             return read_rows(given, self.options) if sums is None else sums

@@ -73,6 +73,7 @@ class GLMKind(NodeKind):
                 f"nodes[{name!r}] is a GLM of the {self.model._task().options.family.name} family, which is no "
                 "distribution, and a node is one. Use family='negative_binomial', 'poisson' or 'binomial'."
             )
+        self._check_effects(name)
         if self.model._options["formula"] is not None:
             raise OptionError(f"nodes[{name!r}] has a formula; the parents of a node say what explains it.")
         asked = self.model._options["categorical"] or ()
@@ -90,6 +91,15 @@ class GLMKind(NodeKind):
             raise OptionError(
                 f"nodes[{name!r}] is a GLM of the {distribution} family, whose column is {self.column}; found {held}. "
                 "Declare states=, or choose another family."
+            )
+
+    def _check_effects(self, name: Hashable) -> None:
+        """Refuse options of the model that mean nothing for a node."""
+        assert self.model is not None
+        if self.model._options["unknown"] != "raise":
+            raise OptionError(
+                f"nodes[{name!r}] is a GLM with unknown={self.model._options['unknown']!r}, which has no effect: a "
+                "network knows all states of the parents. Leave it out, and say by unseen= what states without rows do."
             )
 
     def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
