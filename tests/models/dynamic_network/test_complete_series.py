@@ -2,6 +2,7 @@
 
 import datetime
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -264,3 +265,38 @@ def test_what_given_tables_lack_is_named() -> None:
         sf.DynamicBayesianNetwork([(("rain", -1), "rain")], fixed=given).sample(3)
     with pytest.raises(sf.NotFittedError, match="states of 'rain' are not known"):
         sf.DynamicBayesianNetwork([(("rain", -1), "rain")], fixed={**given, ("rain", 0): [0.5, 0.5]}).sample(3)
+
+
+def test_inputs_hold_on_where_that_is_said() -> None:
+    rows = {"who": [0] * 4 + [1] * 2, "t": [1, 2, 4, 5, 7, 9]}
+    data: Any = {**rows, "x": [1.0, 2.0, 0.5, 3.0, 1.5, 2.5], "u": [0.0, 1.0, None, 2.0, 3.0, None]}
+    arcs: Any = [(("x", -1), "x"), ("u", "x")]
+    form: Any = {"group": "who", "time": "t"}
+    kinds: dict[str, Any] = {
+        "states": {"x": "real", "u": "real"},
+        "fixed": {"x": ([1.0, 0.5, 2.0], 0.3), ("x", 0): ([0.0, 1.0], 1.0)},
+    }
+    filled: Any = [
+        {"x": [1.0, 2.0, None, 0.5, 3.0], "u": [0.0, 1.0, 1.0, 1.0, 2.0]},
+        {"x": [1.5, None, 2.5], "u": [3.0, 3.0, 3.0]},
+    ]
+    net = sf.DynamicBayesianNetwork(arcs, inputs="u", **kinds)
+    carrying = sf.DynamicBayesianNetwork(arcs, inputs="u", carry="u", **kinds)
+    assert carrying.score_samples(data, **form) == pytest.approx(net.score_samples(filled), abs=1e-13)
+    for one, two in zip(carrying.smooth(data, **form), net.smooth(filled), strict=True):
+        assert one["x"] == pytest.approx(two["x"], abs=1e-13)
+    with pytest.raises(sf.DataError, match=r"carry=\['u'\]"):
+        net.score_samples(data, **form)
+    with pytest.raises(sf.DataError, match="before which there is none"):
+        carrying.score_samples({"x": [1.0, 2.0], "u": [None, 1.0]})
+    with pytest.raises(sf.OptionError, match="carry= names 'x'"):
+        sf.DynamicBayesianNetwork(arcs, inputs="u", carry="x")
+    again = sf.DynamicBayesianNetwork.from_dict(carrying.fit(filled).to_dict())
+    assert again.score_samples(data, **form) == pytest.approx(carrying.score_samples(data, **form), abs=1e-15)
+    fitted = sf.DynamicBayesianNetwork(arcs, inputs="u", carry=["u"], states=kinds["states"], prior=None)
+    whole = sf.DynamicBayesianNetwork(arcs, inputs="u", states=kinds["states"])
+    many: Any = {"x": [1.0, 2.0, 0.5, 3.0, 1.5, 2.5, 0.1, 0.7], "u": [0.0, None, 1.0, -1.0, None, None, 0.4, 2.0]}
+    held = {**many, "u": [0.0, 0.0, 1.0, -1.0, -1.0, -1.0, 0.4, 2.0]}
+    assert fitted.fit([many, many]).table("x").values == pytest.approx(
+        whole.fit([held, held]).table("x").values, abs=1e-12
+    )

@@ -44,6 +44,7 @@ class DynamicBayesianNetwork(SummaryEstimator):
         first: the arcs inside the first slice, in the same forms, where it is a network of its own: all its nodes then
             have tables of their own. By default it has the arcs of all slices that do not come from before.
         inputs: names of variables that are given in every slice and have no distribution, such as covariates.
+        carry: those inputs whose last value holds on in slices without one, as gaps in time have.
         states: by node or input a list of states, ``"discrete"`` for those seen, or ``"real"``, as in
             `BayesianNetwork`.
         nodes: kinds by node, as in `BayesianNetwork`: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or
@@ -87,6 +88,7 @@ class DynamicBayesianNetwork(SummaryEstimator):
         *,
         first: Any = None,
         inputs: Iterable[Hashable] = (),
+        carry: Iterable[Hashable] = (),
         states: Mapping[Any, Any] | None = None,
         nodes: Mapping[Any, Any] | None = None,
         tied: Any = None,
@@ -111,7 +113,7 @@ class DynamicBayesianNetwork(SummaryEstimator):
         super().__init__(**own_options(locals()))
         options = self._options
         check_mappings(options)
-        self._structure = read_slices(structure, first, inputs, extra=states or ())
+        self._structure = read_slices(structure, first, inputs, states or (), carry)
         self._variables: dict[Hashable, Variable] = read_options(options, self._structure)
         self._learning = learning_of(self._structure, options)
         self._learning.groups  # noqa: B018  Groups that are none are refused here.
@@ -334,7 +336,7 @@ class DynamicBayesianNetwork(SummaryEstimator):
         options["structure"] = {node: list(parents) for node, parents in structure.parents.items()}
         if structure.first is not None:
             options["first"] = {node: list(parents) for node, parents in structure.first.items()}
-        options["inputs"] = structure.inputs
+        options["inputs"], options["carry"] = structure.inputs, structure.carry
         options["fixed"], options["start"] = plain_fixed(options["fixed"]), _plain_start(options["start"])
         return plain
 

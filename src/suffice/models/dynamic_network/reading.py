@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.fitting.summaries import Declaring
-from suffice.models.dynamic_network.series import Series, SeriesForm, check_inputs, read_series
+from suffice.models.dynamic_network.series import Series, SeriesForm, read_series, with_inputs
 from suffice.models.evidence import known_columns
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ def read_known(fitted: DynamicFitted, data: Any, form: Mapping[str, Any], sample
         return required_to_compare(fitted, columns)
 
     series = read_series(data, SeriesForm(**form), sample_weight, required, Declaring(), step=fitted.step)
-    check_inputs(series, fitted.structure.inputs)
-    return series
+    return with_inputs(series, fitted.structure)
 
 
 def required_to_compare(fitted: DynamicFitted, columns: Sequence[Hashable]) -> dict[Hashable, Variable | None]:
@@ -59,7 +58,7 @@ def read_inputs(fitted: DynamicFitted, inputs: Any, slices: int) -> dict[Hashabl
     series = read_series(
         inputs, SeriesForm(), None, lambda columns: _declared([fitted.domain[n] for n in names]), Declaring()
     )
-    check_inputs(series, names)
+    series = with_inputs(series, fitted.structure)
     if series.listed or series.n_slices != slices:
         raise DataError(f"inputs= has {series.n_slices} rows; expected one table of {slices}, a row for each slice.")
     return dict(series.columns)

@@ -20,7 +20,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.fitting.summaries import Declaring, read_columns
 from suffice.models.dynamic_network.clock import Step, jumps_of, read_step, same_step
-from suffice.models.dynamic_network.structure import Span, is_timed, lag_of, name_of
+from suffice.models.dynamic_network.structure import SliceStructure, Span, is_timed, lag_of, name_of
 from suffice.models.em.rows import ObservedRows
 from suffice.models.row_answers import coded
 from suffice.sources.grouping import concatenated, values_of
@@ -306,12 +306,33 @@ def _with_gaps(
     return filled, np.append(places[offsets[:-1]], total), notes
 
 
-def check_inputs(series: Series, inputs: Sequence[Hashable]) -> None:
-    """Inputs are given in every slice."""
-    for name in inputs:
-        gone = series.missing(name)
-        if gone.any():
+def with_inputs(series: Series, structure: SliceStructure) -> Series:
+    """The series with a value of every input in every slice: the last one before, where the structure says so."""
+    columns = dict(series.columns)
+    for name in structure.carry:
+        columns[name] = _carried(series, name)
+    filled = replace(series, columns=columns) if structure.carry else series
+    for name in structure.inputs:
+        gone = filled.missing(name)
+        if not gone.any():
+            continue
+        where = series.where(int(gone.argmax()))
+        if name in structure.carry:
             raise DataError(
-                f"{name!r} is one of inputs= and has no value in {series.where(int(gone.argmax()))}. Inputs are given "
-                f"in every slice: fill the value in, leave {listing([name])} out of inputs=, or end the series there."
+                f"{name!r} is one of carry=, and has no value in {where}, before which there is none to carry on. Give "
+                "the first slice of each series its inputs."
             )
+        raise DataError(
+            f"{name!r} is one of inputs= and has no value in {where}. Inputs are given in every slice, also in those "
+            f"that gaps in time leave out: fill the value in, let the last one hold on by carry={[name]!r}, leave "
+            f"{listing([name])} out of inputs=, or end the series there."
+        )
+    return filled
+
+
+def _carried(series: Series, name: Hashable) -> Column:
+    """A column with the last value of its series where there is none."""
+    slices = np.arange(series.n_slices)
+    last = np.maximum.accumulate(np.where(series.missing(name), -1, slices))
+    known = last >= series.offsets[:-1][series.owner]
+    return series.columns[name][np.where(known, last, slices)]

@@ -42,12 +42,13 @@ class SliceStructure:
     """Parents of each node: in its own slice by name, in slices before as (name, -lag).
 
     `first` are the parents of each node in the first slice, where that is a network of its own; `inputs` are variables
-    that are given in every slice, and have no family.
+    that are given in every slice, and have no family; of those in `carry` the last value holds until there is another.
     """
 
     parents: Parents
     first: Parents | None = None
     inputs: tuple[Hashable, ...] = ()
+    carry: tuple[Hashable, ...] = ()
 
     @property
     def nodes(self) -> tuple[Hashable, ...]:
@@ -215,9 +216,16 @@ def arcs_of_chains(hidden: list[Any], observed: Any, *, coupled: bool = False) -
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def read_slices(structure: Any, first: Any, inputs: Any, extra: Iterable[Hashable]) -> SliceStructure:
+def read_slices(structure: Any, first: Any, inputs: Any, extra: Iterable[Hashable], carry: Any = ()) -> SliceStructure:
     """The structure that a user declares; extra: further nodes, which have no arc."""
     given = tuple(dict.fromkeys(names_of(inputs)))
+    carried = tuple(dict.fromkeys(names_of(carry)))
+    for name in carried:
+        if name not in given:
+            raise OptionError(
+                f"carry= names {name!r}, which is none of inputs={listing(given) if given else '()'}: values of inputs "
+                "alone are carried on. A node that has none is a missing value."
+            )
     parents = _parents(structure, "structure", lags=True)
     for name in extra:
         if name not in given:
@@ -239,7 +247,7 @@ def read_slices(structure: Any, first: Any, inputs: Any, extra: Iterable[Hashabl
         if len(set(above)) != len(above):
             twice = next(parent for number, parent in enumerate(above) if parent in above[:number])
             raise OptionError(f"The arc {twice!r} -> {node!r} is given more than once. Give it once.")
-    return SliceStructure(parents, None if first is None else _first(first, parents, known), given)
+    return SliceStructure(parents, None if first is None else _first(first, parents, known), given, carried)
 
 
 def parents_text(name: Hashable) -> str:

@@ -19,7 +19,7 @@ from suffice.models.dynamic_network.clock import Step
 from suffice.models.dynamic_network.fitted import DynamicFitted
 from suffice.models.dynamic_network.learning import FamilyLearning, complete_summary
 from suffice.models.dynamic_network.reading import required_to_compare
-from suffice.models.dynamic_network.series import Series, SeriesForm, check_inputs, read_series
+from suffice.models.dynamic_network.series import Series, SeriesForm, read_series, with_inputs
 from suffice.models.dynamic_network.structure import SliceStructure
 from suffice.models.em.held_rows import refuse_unkept
 from suffice.models.em.rows import has_missing
@@ -104,8 +104,7 @@ class DynamicTask(SummaryTask[DynamicFitted]):
 
         step, guess = (form.length, not form.apart) if known is None else (known.step, False)
         series = read_series(given.data, form, given["sample_weight"], required, self.declaring, step=step, guess=guess)
-        check_inputs(series, self.structure.inputs)
-        return series
+        return with_inputs(series, self.structure)
 
     def required(
         self, columns: Sequence[Hashable], known: DynamicFitted | None, purpose: Purpose
