@@ -28,7 +28,7 @@ from suffice.models.bayesian.em.observed import (
     refuse_impossible,
 )
 from suffice.models.bayesian.em.problem import NetworkEMProblem, Nodes
-from suffice.models.bayesian.em.start import starting_summary
+from suffice.models.bayesian.em.start import fillings_of, starting_summary
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.nodes.contract import FittedNode
 from suffice.models.dynamic_network.expectation import (
@@ -41,10 +41,13 @@ from suffice.models.dynamic_network.expectation import (
 from suffice.models.dynamic_network.fitted import DynamicFitted
 from suffice.models.dynamic_network.learning import family_rows
 from suffice.models.dynamic_network.linear import LinearExpectation, is_linear
+from suffice.models.dynamic_network.pieces import joint_states
 from suffice.models.dynamic_network.series import Series
 from suffice.models.dynamic_network.structure import SliceStructure, name_of
 from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.latent import Expected
+from suffice.models.em.rows import ObservedRows, batch_of
+from suffice.sources.tally import tally
 from suffice.statistics import Summary
 
 
@@ -77,11 +80,35 @@ class FamilyEM(NetworkEMProblem):
         return spans
 
     @cached_property
+    def weighted(self) -> frozenset[Hashable]:
+        """The families without finite statistics that are learned from weighted rows: their numbers are seen.
+
+        Such is a generalised linear model of hidden states. Its own number may be missing, where nothing depends on it.
+        """
+        some, above = set(), {name_of(p) for parents in self.structure.families.values() for p in parents}
+        for families, rows in self._spans:
+            shown = {name for name in rows.names if rows.show([name])}
+            for family in families:
+                own = self.learning.family(family, self.domain)
+                node, learner = self.fixed.get(family), super().learners[family]
+                needs = learner.needs_rows(own) if node is None else not node.is_exact
+                gone = [variable for variable in own.variables if variable.name not in shown]
+                if needs and gone and all(v.kind == "discrete" or name_of(v.name) not in above for v in gone):
+                    some.add(family)
+        return frozenset(some)
+
+    @cached_property
+    def learners(self) -> dict[Hashable, Any]:
+        """How complete rows would be learned from, and those with every joint state of what they do not show."""
+        weighted = self.weighted
+        return {n: own.on_weighted_rows() if n in weighted else own for n, own in super().learners.items()}
+
+    @cached_property
     def placeholders(self) -> dict[Hashable, Any]:
         """By name what stands for families that all of their slices show: these are learned beside EM."""
         others: dict[Hashable, Any] = {}
         for families, rows in self._spans:
-            own = {family: self.learning.family(family, self.domain) for family in families}
+            own = {n: self.learning.family(n, self.domain) for n in families if n not in self.weighted}
             others |= placeholders(rows, own, self.learners, self.fixed)
         return others
 
@@ -97,7 +124,10 @@ class FamilyEM(NetworkEMProblem):
         """The families to begin a run with; those that the user gave begin the first."""
         answers: dict[Any, Any] = {}
         for families, rows in self._spans:
-            own = {name: self.families[name] for name in families if name in self.free}
+            free = {name: self.families[name] for name in families if name in self.free}
+            for name in [name for name in free if name in self.weighted]:
+                answers |= self._weighted_start(rows, name, free.pop(name), rng, number)
+            own = free
             asked = tuple(dict.fromkeys(q for name in own for q in self._steady[name].statistics(own[name])))
             # Variables of no family, such as those of slices before, are no private ones of wide nodes.
             known = {name: self.domain.select([name]) for name in rows.domain.names} | own
@@ -109,6 +139,33 @@ class FamilyEM(NetworkEMProblem):
                 if name in self.free:
                     nodes[name] = nodes[name].with_parameters(node.parameters())
         return nodes
+
+    def _weighted_start(
+        self, rows: HeldRows, name: Hashable, family: Domain, rng: np.random.Generator, number: int
+    ) -> dict[Any, Any]:
+        """The rows of a family with every joint state of what they do not show: half alike, half by what is near."""
+        held = rows.local
+        assert held is not None
+        fillings = {filling.name: filling(held) for filling in fillings_of(rows, {name: family}, rng, number)}
+        columns = {v.name: held.columns[v.name] for v in family.variables if v.name in held.columns}
+        if family.variables[-1].kind != "discrete":
+            some = ~np.isnan(columns[name])
+            columns, fillings = ({n: c[some] for n, c in part.items()} for part in (columns, fillings))
+            held = ObservedRows(family, columns, held.weights[some])
+        gone = [v for v in family.variables if v.name not in columns or (columns[v.name] < 0).any()]
+        gone = [v for v in gone if v.kind == "discrete"]
+        states, weights = joint_states([variable.card for variable in gone]), held.weights[:, None]
+        for variable, codes in zip(gone, states.T, strict=True):
+            seen = columns.pop(variable.name, np.full(len(held.weights), -1))
+            best = np.where(seen >= 0, seen, fillings.get(variable.name, rng.integers(0, variable.card, len(seen))))
+            alike = np.full((len(seen), variable.card), 1.0 / variable.card)
+            share = np.where(best[:, None] >= 0, 0.5 * alike + 0.5 * np.eye(variable.card)[best], alike)
+            share = np.where(seen[:, None] >= 0, np.eye(variable.card)[best], share)
+            weights = weights * share[:, codes]
+        repeated = {n: np.repeat(values, len(states)) for n, values in columns.items()}
+        repeated |= {v.name: np.tile(codes, len(held.weights)) for v, codes in zip(gone, states.T, strict=True)}
+        whole = ObservedRows(family, repeated, weights.ravel())
+        return dict(tally(batch_of(whole, repeated), self._steady[name].statistics(family)).answers)
 
     def _new_expectation(self) -> Any:
         taking_part = [name for name in self.structure.families if name not in self.placeholders]
@@ -168,11 +225,12 @@ class FamilyEM(NetworkEMProblem):
     def change(self, parameters: Nodes, expected: Expected[Summary]) -> float:
         """The largest change of a parameter by one more step, or by which two computations of a step differ.
 
-        The second one is a network of all slices of short series, without an interface.
+        The second one is a network of all slices of short series, without an interface; families that are no tables and
+        no regressions have none.
         """
         change = super().change(parameters, expected)
         private = any(name not in self.domain for name in self.extended.names)
-        if private or not self.free:
+        if private or self.weighted or not self.free:
             return change
         expectation, head = self._new_expectation(), heads(self.series)
         there = expectation(head, parameters).statistics

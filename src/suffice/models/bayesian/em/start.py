@@ -44,7 +44,7 @@ def starting_summary(
     each regression, so that no probability is 0 and no variance either. Runs with an even number fill hidden variables
     in by clusters, the others from a few rows of each state. `domain` may have private variables of nodes.
     """
-    fillings = _fillings(rows, families, rng, run)
+    fillings = fillings_of(rows, families, rng, run)
     filled = {*rows.seen, *(filling.name for filling in fillings)}
     seen: Summary = rows.ask(_FilledStatistics(domain, tuple(statistics), fillings))
     answers: dict[Statistic, Answer] = {}
@@ -102,7 +102,7 @@ def _one_row(statistic: Moments | MomentsBy, domain: Domain, units: Units) -> An
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _fillings(
+def fillings_of(
     rows: HeldRows, families: Mapping[Hashable, Domain], rng: np.random.Generator, run: int
 ) -> tuple[Filling, ...]:
     """How hidden variables that have real neighbours are filled in."""

@@ -371,6 +371,10 @@ class NodeLearner(ABC):
         """Whether the node cannot be learned from expected statistics, but from rows that show its whole family."""
         return False
 
+    def on_weighted_rows(self) -> Self:
+        """The same learner, for steps of EM that have each row with every joint state of what it does not show."""
+        return self
+
     def of_family(self) -> Self:
         """The same learner, which reads the statistics of its own family and no others."""
         return self

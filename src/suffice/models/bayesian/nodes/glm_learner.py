@@ -30,12 +30,14 @@ class GLMLearner(NodeLearner):
 
     `unseen` says what becomes of a state of a parent that never occurs where there is no prior: it counts as the first
     level, noted (``"uniform"``), NaN (``"nan"``), or an error (``"raise"``). `in_steps` says that `learn` is a step of
-    EM, which takes nodes of states with parents of states.
+    EM, which takes nodes of states with parents of states; `weighted` that its rows come with every joint state of
+    what they do not show, weighted by how probable it is, so that numbers are taken too.
     """
 
     model: Any
     unseen: str = "uniform"
     in_steps: bool = False
+    weighted: bool = False
 
     def __eq__(self, other: object) -> bool:
         """Alike where models are told apart by their options, not by being one object."""
@@ -46,8 +48,8 @@ class GLMLearner(NodeLearner):
         return hash(self._said)
 
     @property
-    def _said(self) -> tuple[str, str, bool]:
-        return storage.dumps(self.model.to_dict()["options"]), self.unseen, self.in_steps
+    def _said(self) -> tuple[str, str, bool, bool]:
+        return storage.dumps(self.model.to_dict()["options"]), self.unseen, self.in_steps, self.weighted
 
     @property
     def asks_rows(self) -> bool:
@@ -56,7 +58,11 @@ class GLMLearner(NodeLearner):
 
     def needs_rows(self, domain: Domain) -> bool:
         """Whether the node is learned from whole rows, which EM has only where all rows show the family."""
-        return any(variable.kind != "discrete" for variable in domain.variables)
+        return not self.weighted and any(variable.kind != "discrete" for variable in domain.variables)
+
+    def on_weighted_rows(self) -> Self:
+        """Each row counts by its weight, as in any weighted regression."""
+        return replace(self, weighted=True)
 
     def for_em(self, *, filled: bool) -> Self:
         """A step of EM."""
@@ -210,9 +216,13 @@ def _with_all_states(domain: Domain, learned: GLMFitted) -> GLMFitted:
             if values is None or wider is None:
                 continue
             wider[: int(design.constant)] = values[: int(design.constant)]
+            if places is None:
+                wider[here] = values[there]
+                continue
             effects = own.effects(values[there : there + own.coded])[np.maximum(places, 0)]
             wider[here : here + column.coded] = effects if column.full else effects[1:]
-        here, there = here + column.coded, there + own.coded
+        one = places is None
+        here, there = here + (1 if one else column.coded), there + (1 if one else own.coded)
     beta, direction = wide
     assert beta is not None  # Every model has coefficients.
     return replace(learned, design=design, beta=beta, direction=direction, information=Information(np.zeros((0, 0))))
