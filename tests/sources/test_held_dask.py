@@ -34,6 +34,7 @@ from sources.held_works import (
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError, UnknownStateError
 from suffice.sources import open_source
+from suffice.sources.kinds import Declarations
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -203,7 +204,7 @@ def test_whole_numbers_are_told_on_the_workers(client: Any) -> None:
     rows = 600
     data = pd.DataFrame({"u": [0.0, 1.0, np.nan] * (rows // 3), "v": [1.0, 0.5, np.nan] * (rows // 3), "w": 1.0})
     source = open_source(dd.from_pandas(data, npartitions=4))
-    domain, few, _ = source.decide_kinds(source.infer(), dict.fromkeys("uvw", ""))
+    domain, few, _ = source.decide_kinds(source.infer(), dict.fromkeys("uvw", Declarations("", "")))
     assert few == ("u", "w")
     assert [domain[name].kind for name in "uvw"] == ["discrete", "real", "discrete"]
     assert source.settle(domain).domain["u"].states == (0, 1)

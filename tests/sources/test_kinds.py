@@ -1,5 +1,6 @@
 """What a column is that nobody has declared: one rule for every kind of storage, and no missing value changes it."""
 
+import datetime as dt
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 import suffice as sf
 from suffice.errors import DataError, KindWarning
 from suffice.sources import open_source
-from suffice.sources.kinds import WholeFloats
+from suffice.sources.kinds import Declarations, WholeFloats
 
 #: By name: 60 values of a column, and the kind that the rule gives it; None where somebody has to say.
 COLUMNS: dict[str, tuple[list[Any], str | None]] = {
@@ -98,6 +99,56 @@ def test_the_kind_of_a_column_is_the_same_everywhere(name: str, missing: bool, t
 
 def told(name: str, *, missing: bool) -> int:
     return int(name == "20 whole floats" or (missing and name in WIDENED))
+
+
+#: By what a message calls them: values that stand on an axis.
+TIMES: dict[str, list[Any]] = {
+    "dates": [dt.date(2024, 1, 1) + dt.timedelta(k) for k in range(60)],
+    "moments": [dt.datetime(2024, 1, 1) + dt.timedelta(hours=k) for k in range(60)],
+    "few": [dt.date(2024, 1, 1 + k % 2) for k in range(60)],
+    "durations": [dt.timedelta(k) for k in range(60)],
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "with a missing value"])
+def test_dates_and_durations_are_neither_states_nor_numbers_until_declared(
+    name: str, missing: bool, tmp_path: Path
+) -> None:
+    word = "durations" if name == "durations" else "dates"
+    found = forms(TIMES[name], tmp_path, missing=missing)
+    for form in ("CSV", "Dask"):  # CSV holds text, and so does Dask where pandas holds objects.
+        del found[form]
+    for form in found:
+        for model in (sf.BayesianNetwork({"a": []}), sf.MarkovNetwork(["a"])):
+            data = forms(TIMES[name], tmp_path, missing=missing)[form]  # A reader gives its rows once.
+            with pytest.raises(DataError, match=f"'a' holds {word} .* nobody has declared which. Declare it: states="):
+                model.fit(data)
+    for form in ("lists", "pandas", "Arrow-backed", "polars", "Arrow", "NumPy", "plain pandas") * (not missing):
+        with pytest.raises(DataError, match=rf"'a' holds {word} .* Declare it: categorical=\['a'\] for levels, or"):
+            sf.GLM("poisson").fit(found[form], np.arange(60.0))
+    states = {"a": "discrete"}
+    assert sf.BayesianNetwork({"a": []}, states=states, max_iter=2, tolerance=1e9).fit(found["pandas"]).n_params_ > 0
+    declared = sf.GLM("poisson", categorical=["a"], prior=sf.Normal(variance=1.0)).fit({"a": TIMES[name]}, np.ones(60))
+    assert len(declared.parameters_) == len(set(TIMES[name]))
+
+
+def test_dates_of_files_are_no_levels_until_declared(tmp_path: Path) -> None:
+    pd.DataFrame({"a": TIMES["moments"], "y": np.arange(60.0)}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r"'a' holds dates .* Declare it: categorical=\['a'\] for levels, or"):
+        sf.GLM("poisson").fit(tmp_path / "rows.parquet", "y")
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, dict], ids=["pandas", "dict"])
+def test_complex_numbers_are_refused(make: Any) -> None:
+    numbers = np.exp(1j * np.arange(60))
+    for held in (numbers, numbers.tolist(), numbers.astype(object), numbers.astype("c8")):
+        data = make({"a": held})
+        for model in (sf.BayesianNetwork({"a": []}), sf.MarkovNetwork(["a"])):
+            with pytest.raises(DataError, match=r"'a' (holds complex numbers|has the type complex)"):
+                model.fit(data)
+        with pytest.raises(DataError, match=r"'a' (holds complex numbers|has the type complex)"):
+            sf.GLM("poisson").fit(data, np.ones(60))
 
 
 def test_integers_that_a_missing_value_has_widened_are_told(tmp_path: Path) -> None:
@@ -206,7 +257,7 @@ def test_statistics_by_name_follow_the_rule() -> None:
 def passes(path: Path) -> int:
     """Passes over a file until the kind of its column is known."""
     source = open_source(path)
-    source.decide_kinds(source.infer(), {"a": ""})
+    source.decide_kinds(source.infer(), {"a": Declarations("", "")})
     return source.passes
 
 
@@ -227,10 +278,10 @@ def test_a_reader_that_shows_its_kind_at_once_is_read_once() -> None:
         return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=4))
 
     source = open_source(reader([0.5, 1.0] * 10))
-    assert source.decide_kinds(source.infer(), {"a": ""})[0]["a"].kind == "real"
+    assert source.decide_kinds(source.infer(), {"a": Declarations("", "")})[0]["a"].kind == "real"
     assert source.one_pass
     source = open_source(reader([1.0, 2.0] * 10 + [0.5]))
-    assert source.decide_kinds(source.infer(), {"a": ""})[0]["a"].kind == "real"
+    assert source.decide_kinds(source.infer(), {"a": Declarations("", "")})[0]["a"].kind == "real"
     assert sum(batch.rows for batch in source.batches(source.infer())) == 21
 
 
@@ -248,8 +299,8 @@ def test_many_integers_are_refused_before_all_rows_are_read(tmp_path: Path, monk
             yield chunk
 
     monkeypatch.setattr(source, "_chunks", counted)
-    domain = source.decide_kinds(source.infer(), {"a": "Declare it."}).domain
-    with pytest.raises(DataError, match=r"different integers.* Declare it\."):
+    domain = source.decide_kinds(source.infer(), {"a": Declarations("as states", "as numbers")}).domain
+    with pytest.raises(DataError, match=r"different integers.* Declare it: as states, or as numbers\."):
         source.reduce(lambda batch: 0, domain, threads=1)
     assert sum(read) < 1000
 

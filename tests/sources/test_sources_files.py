@@ -19,6 +19,7 @@ from sources.tables import counts_of, same_types, write_parquet
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, UnknownStateError
 from suffice.sources import open_source, summarize_source
+from suffice.sources.kinds import Declarations
 from suffice.statistics import Counts, Moments, Patterns
 
 
@@ -108,7 +109,7 @@ def test_types_may_differ_between_files(tmp_path: Path) -> None:
     pd.DataFrame({"a": [1, 2]}).to_parquet(tmp_path / "1.parquet")
     pd.DataFrame({"a": [1, None]}).to_parquet(tmp_path / "2.parquet")
     source = open_source(str(tmp_path / "*.parquet"))
-    domain, few, _ = source.decide_kinds(source.infer(), {"a": ""})
+    domain, few, _ = source.decide_kinds(source.infer(), {"a": Declarations("", "")})
     assert few == ("a",)
     found = summarize_source(source, domain, [Counts(("a",)), Patterns(("a",))], missing="available")
     assert same_types(found.domain["a"].states, (1, 2))
@@ -283,6 +284,7 @@ MEMORY = """
 import resource, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from suffice.sources import open_source, summarize_source
+from suffice.sources.kinds import Declarations
 from suffice.statistics import Counts, Moments
 
 groups = int(sys.argv[1])
@@ -316,6 +318,7 @@ WIDE = """
 import resource
 import numpy as np
 from suffice.sources import open_source, summarize_source
+from suffice.sources.kinds import Declarations
 from suffice.statistics import Counts
 rng = np.random.default_rng(0)
 data = {name: rng.integers(0, 20, 10_000) for name in "abcdef"}
@@ -341,6 +344,7 @@ LIGHT = """
 import sys
 import numpy as np
 from suffice.sources import open_source, summarize_source
+from suffice.sources.kinds import Declarations
 from suffice.statistics import Counts, Moments
 rng = np.random.default_rng(0)
 for data in (

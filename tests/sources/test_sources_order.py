@@ -15,6 +15,7 @@ from suffice.domain import Variable, sort_states
 from suffice.errors import DataError
 from suffice.sources import open_source, summarize_source
 from suffice.sources.arrow import category
+from suffice.sources.kinds import Declarations
 from suffice.statistics import Counts, Moments
 
 DISCRETE = {"v": Variable("v", "discrete")}
@@ -147,7 +148,7 @@ def test_the_order_of_parquet_files_does_not_matter(
 ) -> None:
     for order in permutations(columns):
         source = open_source(parquet(tmp_path, order))
-        domain, _, _ = source.decide_kinds(source.infer(), {"v": "Declare it."})
+        domain, _, _ = source.decide_kinds(source.infer(), {"v": Declarations("as states", "as numbers")})
         assert domain["v"].kind == kind
         key = Counts(("v",)) if kind == "discrete" else Moments(("v",))
         found = summarize_source(source, domain, [key], missing="available")

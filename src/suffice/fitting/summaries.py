@@ -19,7 +19,7 @@ from suffice.fitting.contract import Fitted, Inputs, Problem, Purpose
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
     from suffice.sources.base import Source
-    from suffice.sources.kinds import DecidedKinds
+    from suffice.sources.kinds import DecidedKinds, Declarations
     from suffice.sources.sequences import SequenceForm
     from suffice.statistics import Statistic, Summary
 
@@ -49,9 +49,11 @@ class Declaring:
     states: str = "states={{{0!r}: 'discrete'}} for states"
     numbers: str = "states={{{0!r}: 'real'}} for numbers"
 
-    def choice(self, column: Hashable) -> str:
+    def of(self, column: Hashable) -> Declarations:
         """Both ways, for one column."""
-        return f"{self.states.format(column)}, or {self.numbers.format(column)}"
+        from suffice.sources.kinds import Declarations
+
+        return Declarations(self.states.format(column), self.numbers.format(column))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +201,7 @@ def resolved_domain(
 def _resolved(source: Source, required: Mapping[Hashable, Variable | None], declaring: Declaring) -> DecidedKinds:
     """The domain, and the columns of floats whose kind a user is told."""
     domain: Domain = source.infer(list(required), {name: v for name, v in required.items() if v is not None})
-    advice = {n: f"Declare it: {declaring.choice(n)}." for n, v in required.items() if v is None}
-    return source.decide_kinds(domain, advice)
+    return source.decide_kinds(domain, {n: declaring.of(n) for n, v in required.items() if v is None})
 
 
 def answered(
@@ -229,7 +230,7 @@ def read_columns(
     domain, few, widened = _resolved(source, required, declaring)
     sentences = ((few, _FEW_WHOLE, MOST_WHOLE_FLOATS), (widened, _WIDENED, MOST_INTEGERS))
     notes: tuple[str, ...] = tuple(
-        Remark(sentence.format(listing(names), most, declaring.choice(names[0])), KindWarning)
+        Remark(sentence.format(listing(names), most, ", or ".join(declaring.of(names[0]))), KindWarning)
         for names, sentence, most in sentences
         if names
     )

@@ -18,7 +18,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingColumnError, OptionError, listing, meant
 from suffice.sources.columns import Codes, Column
 from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
-from suffice.sources.kinds import DecidedKinds, WholeFloats, check_declared
+from suffice.sources.kinds import DecidedKinds, Declarations, WholeFloats, check_declared
 from suffice.sources.mapped import Columns, mapped_columns, write_columns
 from suffice.sources.reduction import add_in_order
 from suffice.sources.scratch import Scratch, free_memory
@@ -153,7 +153,7 @@ class Source(ABC):
         #: Whether the rows have weights.
         self.weighted = False
         #: Columns whose kind nobody has declared, each with what is to be done where it cannot be told.
-        self.undeclared: Mapping[Hashable, str] = {}
+        self.undeclared: Mapping[Hashable, Declarations] = {}
         #: Of columns of floats, as far as they have been looked at, whether they hold whole numbers; None: they do not.
         self._whole: dict[Hashable, WholeFloats | None] = {}
         #: The column of weights, where the table has one.
@@ -219,7 +219,7 @@ class Source(ABC):
         inferred = self._infer(name)
         return inferred if declared is None or inferred.kind == "discrete" else declared
 
-    def decide_kinds(self, domain: Domain, undeclared: Mapping[Hashable, str]) -> DecidedKinds:
+    def decide_kinds(self, domain: Domain, undeclared: Mapping[Hashable, Declarations]) -> DecidedKinds:
         """The domain in which floats that are few whole numbers are states, and the names that a user is told of.
 
         `undeclared` has the columns whose kind nobody declared, each with what is to be done where it holds many

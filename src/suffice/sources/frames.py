@@ -34,7 +34,7 @@ def pandas_column(name: Hashable, series: pd.Series, start: int = 0) -> Column:
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return PandasCategory(name, series, start)
-    if isinstance(dtype, np.dtype) and dtype.kind in "biufO":
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufOc":
         return array_column(name, series.to_numpy(), start)
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
         import pyarrow as pa

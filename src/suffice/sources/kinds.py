@@ -1,12 +1,14 @@
 """What a column is that nobody has declared: the one rule, for data of any kind and from anywhere.
 
-Text, categories, truth values and dates are states. Floats are numbers, unless they are few whole numbers; integers are
-states while they are few, and beyond that somebody has to say what they are. A missing value never decides: where it
-may have made floats of integers that would be states, the user is told that they are read as numbers.
+Text, categories and truth values are states. Floats are numbers, unless they are few whole numbers; integers are states
+while they are few, and beyond that somebody has to say what they are, as always of dates and durations. A missing value
+never decides: where it may have made floats of integers that would be states, the user is told that they are read as
+numbers.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
@@ -23,6 +25,15 @@ MOST_WHOLE_FLOATS = 20
 MOST_INTEGERS = 50
 #: From here on a float does not tell whole numbers apart.
 _WHOLE = 2.0**53
+#: Types that stand on an axis, so that to call each value a state would be a guess.
+_NO_STATES: Mapping[str, tuple[type, ...]] = {
+    "dates": (datetime.date, np.datetime64),
+    "times of day": (datetime.time,),
+    "durations": (datetime.timedelta, np.timedelta64),
+    "complex numbers": (complex, np.complexfloating),
+}
+#: The same for types of packages that are not loaded: of pandas and of Arrow.
+_BY_NAME = {"Period": "dates", "MonthDayNano": "durations"}
 
 
 class WholeFloats:
@@ -91,20 +102,55 @@ def whole_floats(column: Column) -> WholeFloats:
     return whole
 
 
-def check_few_integers(variable: Variable, undeclared: Mapping[Hashable, str]) -> None:
-    """Raise where a column that nobody declared holds many integers; `undeclared` says of each what is to be done."""
-    if variable.card <= MOST_INTEGERS or variable.name not in undeclared or variable.origin != "seen":
+class Declarations(NamedTuple):
+    """How a user declares what one column is: in words, as states and as numbers."""
+
+    states: str
+    numbers: str
+
+    def __str__(self) -> str:
+        """Both ways."""
+        return f"Declare it: {self.states}, or {self.numbers}."
+
+
+def check_states(variable: Variable, undeclared: Mapping[Hashable, Declarations]) -> None:
+    """Raise where a column that nobody declared holds many integers, dates, durations or complex numbers."""
+    if variable.name not in undeclared or variable.origin != "seen":
+        return
+    declare = undeclared[variable.name]
+    check_times(variable, f"Declare it: {declare.states}, or give numbers in its place")
+    if variable.card <= MOST_INTEGERS:
         return
     if all(type(state) is int for state in variable.states):
         first = listing(variable.states[:3])
         raise DataError(
             f"Column {variable.name!r} holds more than {MOST_INTEGERS} different integers ({first}, ...), which "
-            f"may be states or numbers, and nobody has declared which. {undeclared[variable.name]}"
+            f"may be states or numbers, and nobody has declared which. {declare}"
         )
 
 
-def check_declared(domain: Domain, undeclared: Mapping[Hashable, str]) -> None:
+def check_times(variable: Variable, advice: str) -> None:
+    """Raise where states are points of time, spans of time or complex numbers; advice: what to do, without the end."""
+    for kind in {*map(type, variable.states)} - {str, int, float, bool}:
+        word = next((word for word, kinds in _NO_STATES.items() if issubclass(kind, kinds)), None)
+        word = _BY_NAME.get(kind.__name__, word)
+        if word is None:
+            continue
+        shown = next(state for state in variable.states if type(state) is kind)
+        if word == "complex numbers":
+            raise DataError(
+                f"Column {variable.name!r} holds complex numbers ({shown}, ...); expected text, real numbers, truth "
+                "values or states. Give its real and its imaginary part as columns of their own."
+            )
+        instead = "such as days since the first" if word == "dates" else "such as seconds"
+        raise DataError(
+            f"Column {variable.name!r} holds {word} ({shown}, ...), which may be states or numbers, and nobody has "
+            f"declared which. {advice}, {instead}."
+        )
+
+
+def check_declared(domain: Domain, undeclared: Mapping[Hashable, Declarations]) -> None:
     """The same for all variables of a domain, once all rows are read."""
     for name in undeclared:
         if name in domain:
-            check_few_integers(domain[name], undeclared)
+            check_states(domain[name], undeclared)

@@ -22,6 +22,7 @@ from suffice.sources.arrow import ArrowColumn
 from suffice.sources.base import Batch, Layout, Piece, Source, by_kind
 from suffice.sources.columns import code_dtype
 from suffice.sources.held import Prepared, Settled, Work
+from suffice.sources.kinds import Declarations
 from suffice.sources.mapped import Columns, RowTask, columns_of, mapped_columns
 from suffice.sources.memory import MemorySource
 from suffice.sources.reduction import add_answers
@@ -58,7 +59,7 @@ class Reading:
 
     domain: Domain
     weight: Hashable | None = None
-    undeclared: Mapping[Hashable, str] = field(default_factory=dict)
+    undeclared: Mapping[Hashable, Declarations] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
     settled: bool = False
 

@@ -101,7 +101,7 @@ def test_labels_change_their_type_on_the_way_through_a_file(tmp_path: Path, kind
     """pgmpy_tutorials#42, pgmpy#1560, pomegranate#305, #1116: whole numbers came back as text, names were lost."""
     name: Any = (kind, 0)
     rows = {name: LABELS[kind], "y": ["p", "q", "q"]}
-    net = sf.BayesianNetwork([(name, "y")], prior=1.0).fit(rows)
+    net = sf.BayesianNetwork([(name, "y")], states={name: "discrete"}, prior=1.0).fit(rows)
     assert {repr(s) for s in net.states(name)} == {repr(v) for v in LABELS[kind]}
     assert all(type(s) is type(LABELS[kind][0]) for s in net.states(name))
     if way == "pickle":

@@ -222,7 +222,8 @@ def test_names_of_states_are_sorted_dropped_or_turned_into_numbers() -> None:
             "maybe": pandas.array([3, pandas.NA, 3, 4], dtype="Int64"),
         }
     )
-    net = sf.BayesianNetwork({name: [] for name in frame}, states={"step": [1.5, 0.5]}, prior=1.0).fit(frame)
+    states = {"step": [1.5, 0.5], "when": "discrete"}
+    net = sf.BayesianNetwork({name: [] for name in frame}, states=states, prior=1.0).fit(frame)
     assert net.states("size") == ("low", "mid", "high")
     assert net.states("when") == (moments[1], moments[0])
     assert list(map(repr, net.states("flag"))) == ["False", "True"]

@@ -21,6 +21,7 @@ from suffice.sources.arrays import NumberColumn
 from suffice.sources.base import Source
 from suffice.sources.columns import Column
 from suffice.sources.files import are_paths
+from suffice.sources.kinds import check_times
 from suffice.sources.memory import MemorySource
 from suffice.sources.opening import any_column
 from suffice.sources.weights import check_weights
@@ -68,6 +69,13 @@ class Coding:
             return None
         states = self.categorical[name]
         return Variable(name, "discrete") if states is None else Variable.discrete(name, states)
+
+    def check_levels(self, variable: Variable) -> None:
+        """Raise where dates, durations or complex numbers would be levels, though nobody has said so."""
+        if variable.origin == "seen" and variable.name not in self.categorical:
+            check_times(
+                variable, f"Declare it: categorical=[{variable.name!r}] for levels, or give numbers in its place"
+            )
 
     def check(self, columns: Sequence[Hashable]) -> None:
         """Raise where a column that is to be a factor is not there."""
@@ -155,6 +163,7 @@ def read_columns(
     codes: list[Codes] = []
     for name in factors:
         variable, column_codes = factor_codes(column(name), coding.declared(name))
+        coding.check_levels(variable)
         counts = np.bincount(column_codes, minlength=variable.card)
         entries[name] = factor_of(variable, counts, full=not coding.constant and not entries)
         codes.append(pooled_codes(entries[name], variable, column_codes, "raise"))

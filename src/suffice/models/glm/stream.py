@@ -227,6 +227,7 @@ def read_levels(
             variable, counts = counted[name]
             if variable.origin == "seen" and name not in coding.categorical and all_numbers(variable.states):
                 continue
+            coding.check_levels(variable)
             entries[name] = factor_of(variable, counts, full=not coding.constant and not entries)
             settled[name] = variable
         if label is not None:
