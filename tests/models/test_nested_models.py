@@ -117,6 +117,77 @@ def test_networks_are_nested_by_their_independences() -> None:
         sf.likelihood_ratio_test(chain, mirrored)
 
 
+def states_unseen(n: int = 99) -> tuple[pd.DataFrame, dict[str, list[Any]]]:
+    rng = np.random.default_rng(1)
+    a, b, c = np.array(["n", "y"])[rng.integers(0, 2, n)], rng.integers(0, 3, n), rng.integers(0, 2, n)
+    return pd.DataFrame({"a": a, "b": b, "c": c}), {"a": ["n", "y", "never"], "b": [0, 1, 2], "c": [0, 1]}
+
+
+def conditional_ratio(rows: pd.DataFrame, one: str, other: str, given: list[str]) -> tuple[float, int]:
+    """G^2 of independence of two columns given others, and its degrees of freedom over the tables that have rows."""
+    total, df = 0.0, 0
+    for _, part in rows.groupby(given) if given else [(None, rows)]:
+        table = pd.crosstab(part[one], part[other]).to_numpy()
+        expected = table.sum(1, keepdims=True) * table.sum(0) / table.sum()
+        seen = table > 0
+        total += 2 * float((table[seen] * np.log(table[seen] / expected[seen])).sum())
+        df += (table.shape[0] - 1) * (table.shape[1] - 1)
+    return total, df
+
+
+def test_a_state_that_never_occurs_changes_no_nesting_and_no_degree_of_freedom(capfd: pytest.CaptureFixture[str]) -> None:
+    """A declared state without rows: which network lies in which is told by the features, not by what was seen."""
+    rows, states = states_unseen()
+    apart = sf.MarkovNetwork([("a", "c"), ("b",)], states=states).fit(rows)
+    other = sf.MarkovNetwork([("a", "b"), ("b", "c")], states=states).fit(rows)
+    with pytest.raises(sf.OptionError, match="cannot take all"):
+        sf.likelihood_ratio_test(apart, other)
+    assert not capfd.readouterr().err
+    smaller = sf.MarkovNetwork([("a",), ("b", "c")], states=states).fit(rows)
+    statistic, df = conditional_ratio(rows, "a", "b", [])
+    collapsed = sf.likelihood_ratio_test(smaller, other)
+    assert (collapsed.statistic, collapsed.df) == (pytest.approx(statistic, abs=1e-7), df)
+
+
+def test_a_table_that_happens_to_be_empty_somewhere_keeps_its_degrees_of_freedom() -> None:
+    """A zero that the smaller fit expects to be positive is chance: both rows of a 2x3 table count (Geyer 2009)."""
+    rows = pd.DataFrame({"a": [0] * 5 + [1] * 5, "b": [0, 0, 1, 1, 2, 0, 1, 1, 0, 1]})
+    apart, joined = sf.MarkovNetwork([("a",), ("b",)]).fit(rows), sf.MarkovNetwork([("a", "b")]).fit(rows)
+    statistic, _ = conditional_ratio(rows, "a", "b", [])
+    test = sf.likelihood_ratio_test(apart, joined)
+    assert (test.statistic, test.df) == (pytest.approx(statistic), 2.0)
+    arcs = [sf.BayesianNetwork({"a": [], "b": parents}).fit(rows) for parents in ([], ["a"])]
+    assert sf.likelihood_ratio_test(*arcs).df == 2.0
+
+
+def test_rows_of_tables_without_data_are_no_degrees_of_freedom() -> None:
+    rows, states = states_unseen()
+    smaller = sf.BayesianNetwork({"a": [], "b": ["a"], "c": []}, states=states).fit(rows)
+    larger = sf.BayesianNetwork([("a", "b"), ("c", "b")], states=states).fit(rows)
+    statistic, df = conditional_ratio(rows, "b", "c", ["a"])
+    test = sf.likelihood_ratio_test(smaller, larger)
+    assert (test.statistic, test.df) == (pytest.approx(statistic, abs=1e-7), df)
+    # Turned: what never occurs as a child is no state of the larger network's tables either.
+    turned = sf.BayesianNetwork({"b": [], "c": ["b"], "a": ["b", "c"]}, states=states).fit(rows)
+    again = sf.likelihood_ratio_test(smaller, turned)
+    rest = conditional_ratio(rows, "b", "c", ["a"])[0] + conditional_ratio(rows, "a", "c", [])[0]
+    assert (again.statistic, again.df) == (pytest.approx(rest, abs=1e-7), 5.0)
+    # Regressions at states of a discrete parent that no row has.
+    numbers = rows.assign(x=np.random.default_rng(2).normal(size=len(rows)))[["a", "x"]]
+    nets = [sf.BayesianNetwork({"a": [], "x": parents}, states={"a": states["a"]}) for parents in ([], ["a"])]
+    assert sf.likelihood_ratio_test(*(net.fit(numbers) for net in nets)).df == 2.0
+
+
+def test_histories_of_a_chain_that_never_occur_are_no_degrees_of_freedom() -> None:
+    sequences = [list("abcabcabca"), list("abcabcab")]
+    first, second = (sf.MarkovChain(order).fit(sequences) for order in (1, 2))
+    with pytest.raises(sf.OptionError, match="nothing to test"):
+        sf.likelihood_ratio_test(first, second)
+    freely = [list("aabbaabab"), list("abbbaabba")]
+    nested = [sf.MarkovChain(order, states=["a", "b", "never"]).fit(freely) for order in (0, 1)]
+    assert sf.likelihood_ratio_test(*nested).df == 2.0
+
+
 def test_nested_regressions_and_columns_that_are_not_there() -> None:
     X, y = ROWS[["a", "b"]], RNG.poisson(np.exp(0.3 * ROWS["a"]))
     small, large = sf.GLM("poisson").fit(X[["a"]], y), sf.GLM("poisson").fit(X, y)
@@ -163,6 +234,12 @@ def test_fits_that_have_no_such_test_are_refused() -> None:
     hidden = [sf.HiddenMarkovModel(k, sf.Normal()).fit([rows]) for k in (1, 2)]
     with pytest.raises(sf.OptionError, match="parametric bootstrap"):
         sf.likelihood_ratio_test(hidden[0], hidden[1])
+    net, markov = (kind([("a", "b")]).fit(STATES[["a", "b"]]) for kind in (sf.BayesianNetwork, sf.MarkovNetwork))
+    with pytest.raises(sf.OptionError, match="two fits of one class"):
+        sf.likelihood_ratio_test(net, markov)
+    kind = sf.BayesianNetwork({"a": [], "b": []}, fixed={"a": np.array([0.5, 0.5])})
+    with pytest.raises(sf.OptionError, match="fixed= of its own"):
+        sf.likelihood_ratio_test(sf.BayesianNetwork({"a": [], "b": []}).fit(STATES[["a", "b"]]), kind.fit(STATES))
 
 
 def test_wald_tests_of_one_and_of_several() -> None:

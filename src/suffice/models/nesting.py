@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from suffice.array_types import Floats
+from suffice.array_types import Flags, Floats
+from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError, listing, shortened
 from suffice.families.exponential import Exponential
 from suffice.families.exponential_family import ExponentialFamily
@@ -21,10 +23,15 @@ from suffice.fitting.estimator import Estimator
 from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.report import QUASI
 from suffice.models.bayesian.declaration import BayesianNetwork
+from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.gaussian_graph.declaration import GaussianGraph
 from suffice.models.glm.declaration import GLM
+from suffice.models.hidden_markov.declaration import HiddenMarkovModel
 from suffice.models.markov.declaration import MarkovNetwork
 from suffice.models.markov_chain.declaration import MarkovChain
+from suffice.models.markov_chain.estimates import told_parameters
+from suffice.models.mixture import Mixture
+from suffice.models.dynamic_network.declaration import DynamicBayesianNetwork
 from suffice.models.structures import DirectedGraph
 from suffice.solvers.covariance_newton import entry_information
 from suffice.statistics import Moments
@@ -44,8 +51,8 @@ def likelihood_ratio_test(smaller: Estimator, larger: Estimator) -> HypothesisTe
 
     Returns:
         Twice the difference of the log-likelihoods, chi-squared with as many degrees of freedom as the larger fit has
-        parameters more. Where the maximum of a Markov network is not attained, parameters are those on the face of its
-        limit. A Poisson regression lies on the edge of negative binomial ones, 1 / size = 0: the statistic is then half
+        parameters more that the rows tell. Where the maximum of the smaller fit is not attained, they are counted on
+        the joint states that its limit leaves, and rows of tables that no row of data meets in neither. A Poisson regression lies on the edge of negative binomial ones, 1 / size = 0: the statistic is then half
         of the time smaller by one degree of freedom (Self and Liang 1987). Regressions whose dispersion is estimated
         have an F test.
     """
@@ -55,19 +62,31 @@ def likelihood_ratio_test(smaller: Estimator, larger: Estimator) -> HypothesisTe
             why = ask(smaller, larger)
             break
     else:
-        kinds = f"a {type(smaller).__name__} against a {type(larger).__name__}"
-        raise OptionError(
-            f"There is no likelihood-ratio test of {kinds}. Hidden states lie on no smooth edge of one state more: "
-            "compare such fits by BIC, or by a parametric bootstrap."
-        )
+        raise OptionError(_no_test(smaller, larger))
     if why:
         raise OptionError(f"The smaller fit is not nested in the larger one: {why}.")
     if isinstance(smaller, GLM):
         return _of_regressions(smaller, larger)
-    df = _free(larger) - _free(smaller)
+    df = _degrees(smaller, larger)
     if df <= 0:
-        raise OptionError(f"Both fits have the same {_free(larger):,} free parameters; there is nothing to test.")
+        raise OptionError(
+            f"The larger fit has no parameter more that these rows tell, of {larger.n_params_:,} against "
+            f"{smaller.n_params_:,}; there is nothing to test."
+        )
     return _chi2(_gain(smaller, larger), df)
+
+
+def _no_test(smaller: Estimator, larger: Estimator) -> str:
+    """Why two fits have no likelihood-ratio test, whatever their rows."""
+    kinds = f"There is no likelihood-ratio test of a {type(smaller).__name__} against a {type(larger).__name__}."
+    if isinstance(larger, Mixture | HiddenMarkovModel):
+        return (
+            f"{kinds} Hidden states lie on no smooth edge of one state more: compare such fits by BIC, or by a "
+            "parametric bootstrap."
+        )
+    if type(smaller) is not type(larger):
+        return f"{kinds} Give two fits of one class, of which one is a special case; sf.compare sets any side by side."
+    return f"{kinds} sf.compare sets them side by side, by BIC or by rows held out."
 
 
 def _check_fits(smaller: Any, larger: Any) -> None:
@@ -82,13 +101,44 @@ def _check_fits(smaller: Any, larger: Any) -> None:
         raise DataError(f"The fits have learned from {first:,.6g} and {second:,.6g} rows; give fits to the same rows.")
 
 
-def _free(model: Estimator) -> int:
-    """Free parameters; of a Markov network whose maximum is not attained those on the face of its limit."""
-    if isinstance(model, MarkovNetwork) and model.report_.certificate.exists is False:
-        left = model.adjusted_n_params_
-        if left is not None:
-            return int(left)
-    return int(model.n_params_)
+def _degrees(smaller: Any, larger: Any) -> int:
+    """How many parameters more the larger fit has, of those that the rows tell.
+
+    Both are counted on the support of the smaller fit: under it, no other joint state can be seen (Geyer 2009). Rows of
+    tables at states of the parents that never occur say nothing, and are counted in neither.
+    """
+    if isinstance(smaller, MarkovNetwork):
+        order = larger.nodes
+        possible = _possible_cells(smaller, order)
+        spans = [_rank(design_of(model, order)[possible]) for model in (smaller, larger)]
+        return spans[1] - spans[0]
+    if isinstance(smaller, BayesianNetwork):
+        return _told(larger, larger.fitted_, smaller.fitted_) - _told(smaller, smaller.fitted_, smaller.fitted_)
+    if isinstance(smaller, MarkovChain):
+        return told_parameters(larger.fitted_, smaller.fitted_) - told_parameters(smaller.fitted_, smaller.fitted_)
+    return int(larger.n_params_ - smaller.n_params_)
+
+
+def _told(model: BayesianNetwork, fitted: NetworkFitted, support: NetworkFitted) -> int:
+    """Parameters of a network that the rows tell, on the support of another one."""
+    told = sum(fitted.nodes[name].told(_possible_of(fitted.nodes[name], support)) for name in fitted.leading)
+    return min(told, model.n_params_)  # EM may have found further directions that no rows determine.
+
+
+def _possible_of(node: Any, support: NetworkFitted) -> Any:
+    """Which joint states of a table's family a network gives a probability; None where all, or for no table."""
+    tables = [other for other in support.nodes.values() if other.kind == "table"]
+    if node.kind != "table" or all((other.rows > 0.0).all() for other in tables):
+        return None
+    own, names = support.nodes[node.name], node.domain.names
+    # Where no arc is turned, further parents are no descendants: the own row says all.
+    table = own.table_ if set(own.parents) <= set(node.parents) else support.query(list(names))
+    states = [[table.domain[name].index(state) for state in node.domain[name].states] for name in table.variables]
+    cells = table.values[np.ix_(*states)] > 0.0
+    order = [name for name in names if name in table.variables]
+    cells = np.transpose(cells, [table.variables.index(name) for name in order])
+    shape = tuple(node.domain[name].card if name in order else 1 for name in names)
+    return np.broadcast_to(cells.reshape(shape), node.domain.shape(names))
 
 
 def _gain(smaller: Estimator, larger: Estimator) -> float:
@@ -125,10 +175,18 @@ def _regression_in(smaller: GLM, larger: GLM) -> str:
 def _network_in(smaller: BayesianNetwork, larger: BayesianNetwork) -> str:
     if set(smaller.nodes) != set(larger.nodes):
         return "they have different nodes"
-    nodes = [*smaller.fitted_.nodes.values(), *larger.fitted_.nodes.values()]
+    first, second = smaller.fitted_, larger.fitted_
+    nodes = [*first.nodes.values(), *second.nodes.values()]
     kinds = {node.kind for node in nodes}
     if smaller.get_params(deep=False)["hidden"] or larger.get_params(deep=False)["hidden"]:
         return "some nodes are hidden, and the likelihood is not regular where they explain nothing"
+    for name in smaller.nodes:
+        if set(first.variable(name).states) != set(second.variable(name).states):
+            return f"they have different states of {name!r}"
+    options = [model.get_params(deep=False) for model in (smaller, larger)]
+    for option in ("fixed", "tied"):
+        if options[1][option] and options[0][option] is not options[1][option]:
+            return f"the larger one has {option}= of its own: give both fits the same object"
     graphs = DirectedGraph(smaller), DirectedGraph(larger)
     if len(kinds) == 1 and kinds <= {"table", "linear-gaussian"}:
         for node in graphs[1].nodes:
@@ -199,10 +257,23 @@ def design_of(network: MarkovNetwork, order: tuple[Any, ...]) -> Floats:
             f"Features are compared over all joint states, of which there are {np.prod(shape, dtype=float):,.0f}; the "
             f"limit is {MOST_CELLS:,}."
         )
+    model = fitted.near.model
+    cells = _states_in(fitted.domain, order)
+    return np.column_stack([np.ones(len(cells)), model.design(cells)])
+
+
+def _states_in(domain: Domain, order: tuple[Any, ...]) -> NDArray[np.intp]:
+    """Every joint state (states, variables) as codes by column of a domain, the last variable of an order fastest."""
+    codes = np.indices(domain.shape(order)).reshape(len(order), -1)
+    return codes[[order.index(name) for name in domain.names]].T
+
+
+def _possible_cells(network: MarkovNetwork, order: tuple[Any, ...]) -> Flags:
+    """The joint states that a network gives a probability, laid out as the rows of `design_of`."""
+    fitted = network.fitted_
+    logs = fitted.near.log_joint(fitted.finite, fitted.log_normaliser)
     axes = [fitted.domain.names.index(name) for name in order]
-    units = np.eye(len(fitted.finite))
-    columns = [np.transpose(fitted.near.log_joint(unit, 0.0), axes).ravel() for unit in units]
-    return np.column_stack([np.ones(len(columns[0])), *columns])
+    return np.asarray(np.isfinite(np.transpose(logs, axes)).ravel())
 
 
 def _rank(matrix: Floats) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,19 @@ def _credible(fitted: MarkovChainFitted, level: float) -> Floats:
         posterior = fitted.posterior(history)
         parts.append(np.asarray(posterior.intervals(level), dtype=np.float64).reshape(-1, 2))
     return np.concatenate(parts)
+
+
+def told_parameters(fitted: MarkovChainFitted, support: MarkovChainFitted) -> int:
+    """Parameters that the sequences tell: of each history that they have, the states that may come next less one.
+
+    support: a chain of no higher order over the same states, which says what may come.
+    """
+    below, _ = support.counted.events()
+    following = Counter(map(tuple, below[:, :-1].tolist()))
+    own, _ = fitted.counted.events()
+    histories = np.unique(own[:, :-1], axis=0)
+    suffixes = histories[:, fitted.distribution.order - support.distribution.order :]
+    return sum(following[tuple(suffix)] - 1 for suffix in suffixes.tolist())
 
 
 def redrawn(model: MarkovChain, given: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:

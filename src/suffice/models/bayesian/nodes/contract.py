@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.array_types import Floats
+from suffice.array_types import Flags, Floats
+from suffice.attributes import Read
 from suffice.domain import Domain
 from suffice.records import record, replace
 from suffice.table import Table
@@ -166,6 +167,7 @@ class FittedNode:
 
     kind: ClassVar[str]
     domain: Domain
+    n_params: Read[int]
 
     @property
     def name(self) -> Hashable:
@@ -219,6 +221,13 @@ class FittedNode:
     def n_unseen(self) -> int | None:
         """Joint states of the parents without any weight; None where the node has no parameters of their own."""
         return None
+
+    def told(self, possible: Flags | None) -> int:
+        """Free parameters of which the rows say something.
+
+        possible: which joint states of a table's family (parents, node) can occur at all; None for all.
+        """
+        return self.n_params
 
     # -- what it can answer ------------------------------------------------------------------------------------------
 

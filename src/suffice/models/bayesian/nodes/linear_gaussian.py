@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.array_types import Codes, Floats
+from suffice.array_types import Codes, Flags, Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, FileFormatError, FloorWarning, OptionError, Remark, listing
 from suffice.families.conjugate import tails
@@ -68,6 +68,13 @@ class LinearGaussianNode(Regressions):
     def n_params(self) -> int:
         """Free parameters: weights and a variance for each joint state of the discrete parents, seen or not."""
         return self.n_configurations * (len(self.default_weights) + 1)
+
+    def told(self, possible: Flags | None) -> int:
+        """Weights that the rows determine, and a variance, at each joint state of the discrete parents with rows."""
+        if self.spread is None or self.size is None:
+            return self.n_params
+        determined = np.isfinite(np.diagonal(self.spread, axis1=1, axis2=2)).sum(axis=1)
+        return int((determined + 1)[self.size > 0.0].sum())
 
     @property
     def n_unseen(self) -> int:

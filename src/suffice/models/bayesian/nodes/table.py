@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.array_types import Codes, Floats
+from suffice.array_types import Codes, Flags, Floats
 from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
@@ -118,6 +118,16 @@ class TableNode(UnitFree):
     def n_params(self) -> int:
         """Free parameters: card - 1 for each parent configuration, seen or not, however many rows are kept."""
         return (self.card - 1) * self.n_configurations
+
+    def told(self, possible: Flags | None) -> int:
+        """States less one of each parent configuration that some row has, of the states that are possible there."""
+        seen = self.counts.any(axis=1)
+        if possible is None:
+            return (self.card - 1) * int(np.count_nonzero(seen))
+        flat = possible.reshape(-1, self.card)
+        if self.configurations is not None:
+            flat = possible[tuple(self.configurations.T)]
+        return int((flat[seen].sum(axis=1) - 1).clip(0).sum())
 
     @property
     def n_unseen(self) -> int:
