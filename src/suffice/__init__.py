@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from suffice.models.markov_chain.smoothing import KneserNey as KneserNey
     from suffice.models.mixture import Mixture as Mixture
     from suffice.models.nesting import likelihood_ratio_test as likelihood_ratio_test
-    from suffice.models.nesting import score_test as score_test
+    from suffice.models.score_tests import score_test as score_test
     from suffice.models.structures import DirectedGraph as DirectedGraph
     from suffice.models.structures import UndirectedGraph as UndirectedGraph
     from suffice.sources.round_files import FileRounds as FileRounds
@@ -178,7 +178,7 @@ _EXPORTS: dict[str, str] = {
     "Bootstrap": "suffice.fitting.bootstrap",
     "compare": "suffice.fitting.comparing",
     "likelihood_ratio_test": "suffice.models.nesting",
-    "score_test": "suffice.models.nesting",
+    "score_test": "suffice.models.score_tests",
     "wald_test": "suffice.fitting.hypotheses",
     # results and files
     "Certificate": "suffice.fitting.report",

@@ -1,4 +1,4 @@
-"""Tests between models of which one is a special case of the other: likelihood ratios, and scores of edges left out.
+"""Tests between models of which one is a special case of the other: likelihood ratios.
 
 Which model lies in which is checked, not believed: by the columns of regressions, the span of features, the edges of
 graphs, the independences of networks (Verma and Pearl 1990: a network can take every distribution of another where each
@@ -7,7 +7,7 @@ independence that it asks for holds in the other), and the parameters that distr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.report import QUASI
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.dynamic_network.declaration import DynamicBayesianNetwork
+from suffice.models.dynamic_network.fitted import DynamicFitted
+from suffice.models.dynamic_network.structure import name_of, place_of
 from suffice.models.gaussian_graph.declaration import GaussianGraph
 from suffice.models.glm.declaration import GLM
 from suffice.models.hidden_markov.declaration import HiddenMarkovModel
@@ -31,10 +34,8 @@ from suffice.models.markov.declaration import MarkovNetwork
 from suffice.models.markov_chain.declaration import MarkovChain
 from suffice.models.markov_chain.estimates import told_parameters
 from suffice.models.mixture import Mixture
-from suffice.models.dynamic_network.declaration import DynamicBayesianNetwork
 from suffice.models.structures import DirectedGraph
-from suffice.solvers.covariance_newton import entry_information
-from suffice.statistics import Moments
+from suffice.table import Table
 
 #: Joint states up to which the span of features is compared, and log-likelihoods that are told apart.
 MOST_CELLS, ROUNDING = 4_096, 1e-6
@@ -46,17 +47,19 @@ def likelihood_ratio_test(smaller: Estimator, larger: Estimator) -> HypothesisTe
     """Test a fit against a larger one of the same rows in which it is nested: does that gain more than by chance?
 
     Args:
-        smaller: a fitted `GLM`, `MarkovNetwork`, `GaussianGraph`, `BayesianNetwork`, `MarkovChain` or distribution.
+        smaller: a fitted `GLM`, `MarkovNetwork`, `GaussianGraph`, `BayesianNetwork`, `DynamicBayesianNetwork`,
+            `MarkovChain` or distribution.
         larger: one of the same kind that can take every distribution of the smaller one, which is checked.
 
     Returns:
         Twice the difference of the log-likelihoods, chi-squared with as many degrees of freedom as the larger fit has
         parameters more that the rows tell. Where the maximum of the smaller fit is not attained, they are counted on
-        the joint states that its limit leaves, and rows of tables that no row of data meets in neither. A Poisson regression lies on the edge of negative binomial ones, 1 / size = 0: the statistic is then half
-        of the time smaller by one degree of freedom (Self and Liang 1987). Regressions whose dispersion is estimated
-        have an F test.
+        the joint states that its limit leaves, and rows of tables that no row of data meets in neither. A Poisson
+        regression lies on the edge of negative binomial ones, 1 / size = 0: the statistic is then half of the time
+        smaller by one degree of freedom (Self and Liang 1987). Regressions whose dispersion is estimated have an F
+        test.
     """
-    _check_fits(smaller, larger)
+    check_fits(smaller, larger)
     for small, large, ask in _NESTED:
         if isinstance(smaller, small) and isinstance(larger, large):
             why = ask(smaller, larger)
@@ -73,7 +76,7 @@ def likelihood_ratio_test(smaller: Estimator, larger: Estimator) -> HypothesisTe
             f"The larger fit has no parameter more that these rows tell, of {larger.n_params_:,} against "
             f"{smaller.n_params_:,}; there is nothing to test."
         )
-    return _chi2(_gain(smaller, larger), df)
+    return chi2_test(_gain(smaller, larger), df)
 
 
 def _no_test(smaller: Estimator, larger: Estimator) -> str:
@@ -89,7 +92,8 @@ def _no_test(smaller: Estimator, larger: Estimator) -> str:
     return f"{kinds} sf.compare sets them side by side, by BIC or by rows held out."
 
 
-def _check_fits(smaller: Any, larger: Any) -> None:
+def check_fits(smaller: Any, larger: Any) -> None:
+    """Refuse what is no pair of fits to the same rows by maximum likelihood."""
     for name, model in (("smaller", smaller), ("larger", larger)):
         if not isinstance(model, Estimator):
             raise OptionError(f"{name} is {shortened(model)}; expected a fitted model.")
@@ -110,35 +114,53 @@ def _degrees(smaller: Any, larger: Any) -> int:
     if isinstance(smaller, MarkovNetwork):
         order = larger.nodes
         possible = _possible_cells(smaller, order)
-        spans = [_rank(design_of(model, order)[possible]) for model in (smaller, larger)]
+        spans = [matrix_rank(design_of(model, order)[possible]) for model in (smaller, larger)]
         return spans[1] - spans[0]
-    if isinstance(smaller, BayesianNetwork):
-        return _told(larger, larger.fitted_, smaller.fitted_) - _told(smaller, smaller.fitted_, smaller.fitted_)
+    if isinstance(smaller, BayesianNetwork | DynamicBayesianNetwork):
+        return _told(larger, smaller) - _told(smaller, smaller)
     if isinstance(smaller, MarkovChain):
         return told_parameters(larger.fitted_, smaller.fitted_) - told_parameters(smaller.fitted_, smaller.fitted_)
     return int(larger.n_params_ - smaller.n_params_)
 
 
-def _told(model: BayesianNetwork, fitted: NetworkFitted, support: NetworkFitted) -> int:
+def _told(model: Any, support: Any) -> int:
     """Parameters of a network that the rows tell, on the support of another one."""
-    told = sum(fitted.nodes[name].told(_possible_of(fitted.nodes[name], support)) for name in fitted.leading)
-    return min(told, model.n_params_)  # EM may have found further directions that no rows determine.
+    fitted, other = model.fitted_, support.fitted_
+    zeros = [node.kind == "table" and not (node.rows > 0.0).all() for node in other.nodes.values()]
+    possible = _possible_family if isinstance(model, DynamicBayesianNetwork) else _possible_states
+    leading = fitted.network.leading if isinstance(model, DynamicBayesianNetwork) else fitted.leading
+    told = 0
+    for name in leading:
+        node = fitted.nodes[name]
+        told += node.told(possible(node, fitted, other) if any(zeros) and node.kind == "table" else None)
+    return min(told, int(model.n_params_))  # EM may have found further directions that no rows determine.
 
 
-def _possible_of(node: Any, support: NetworkFitted) -> Any:
-    """Which joint states of a table's family a network gives a probability; None where all, or for no table."""
-    tables = [other for other in support.nodes.values() if other.kind == "table"]
-    if node.kind != "table" or all((other.rows > 0.0).all() for other in tables):
-        return None
-    own, names = support.nodes[node.name], node.domain.names
+def _possible_states(node: Any, fitted: NetworkFitted, support: NetworkFitted) -> Flags:
+    """Which joint states of a table's family a network gives a probability."""
+    own = support.nodes[node.name]
     # Where no arc is turned, further parents are no descendants: the own row says all.
-    table = own.table_ if set(own.parents) <= set(node.parents) else support.query(list(names))
-    states = [[table.domain[name].index(state) for state in node.domain[name].states] for name in table.variables]
-    cells = table.values[np.ix_(*states)] > 0.0
-    order = [name for name in names if name in table.variables]
-    cells = np.transpose(cells, [table.variables.index(name) for name in order])
-    shape = tuple(node.domain[name].card if name in order else 1 for name in names)
-    return np.broadcast_to(cells.reshape(shape), node.domain.shape(names))
+    table = own.table_ if set(own.parents) <= set(node.parents) else support.query(list(node.domain.names))
+    return _laid_out(table, {name: name for name in table.variables}, node)
+
+
+def _possible_family(node: Any, fitted: DynamicFitted, support: DynamicFitted) -> Flags:
+    """The same of the family of a slice, by the family that the other network has there."""
+    time, _ = fitted.structure.span(node.name)
+    places = {place_of(name, time): name for name in node.domain.names}
+    table = support.table(support.structure.at(name_of(node.name), time))
+    return _laid_out(table, {name: places[place_of(name, time)] for name in table.variables}, node)
+
+
+def _laid_out(table: Table, names: dict[Any, Any], node: Any) -> Flags:
+    """Where a table is positive, over the family of a node that calls its variables by other names."""
+    variables = [table.domain[name] for name in table.variables]
+    states = [[variable.index(state) for state in node.domain[names[variable.name]].states] for variable in variables]
+    own = [names[name] for name in table.variables]
+    order = [name for name in node.domain.names if name in own]
+    cells = np.transpose(table.values[np.ix_(*states)] > 0.0, [own.index(name) for name in order])
+    shape = tuple(node.domain[name].card if name in order else 1 for name in node.domain.names)
+    return np.broadcast_to(cells.reshape(shape), node.domain.shape(node.domain.names))
 
 
 def _gain(smaller: Estimator, larger: Estimator) -> float:
@@ -152,7 +174,8 @@ def _gain(smaller: Estimator, larger: Estimator) -> float:
     return max(0.0, gain)
 
 
-def _chi2(statistic: float, df: float, note: str = "") -> HypothesisTest:
+def chi2_test(statistic: float, df: float, note: str = "") -> HypothesisTest:
+    """A test whose statistic is chi-squared."""
     from scipy.special import chdtrc
 
     return HypothesisTest(statistic, float(df), float(chdtrc(df, statistic)), note=note)
@@ -175,18 +198,10 @@ def _regression_in(smaller: GLM, larger: GLM) -> str:
 def _network_in(smaller: BayesianNetwork, larger: BayesianNetwork) -> str:
     if set(smaller.nodes) != set(larger.nodes):
         return "they have different nodes"
-    first, second = smaller.fitted_, larger.fitted_
-    nodes = [*first.nodes.values(), *second.nodes.values()]
-    kinds = {node.kind for node in nodes}
-    if smaller.get_params(deep=False)["hidden"] or larger.get_params(deep=False)["hidden"]:
-        return "some nodes are hidden, and the likelihood is not regular where they explain nothing"
-    for name in smaller.nodes:
-        if set(first.variable(name).states) != set(second.variable(name).states):
-            return f"they have different states of {name!r}"
-    options = [model.get_params(deep=False) for model in (smaller, larger)]
-    for option in ("fixed", "tied"):
-        if options[1][option] and options[0][option] is not options[1][option]:
-            return f"the larger one has {option}= of its own: give both fits the same object"
+    why = _families_in(smaller, larger, [(name, name) for name in smaller.nodes])
+    if why:
+        return why
+    kinds = {node.kind for fitted in (smaller.fitted_, larger.fitted_) for node in fitted.nodes.values()}
     graphs = DirectedGraph(smaller), DirectedGraph(larger)
     if len(kinds) == 1 and kinds <= {"table", "linear-gaussian"}:
         for node in graphs[1].nodes:
@@ -197,6 +212,48 @@ def _network_in(smaller: BayesianNetwork, larger: BayesianNetwork) -> str:
         return ""
     lost = [node for node in graphs[0].nodes if not set(graphs[0].parents(node)) <= set(graphs[1].parents(node))]
     return f"the larger one lacks parents of {listing(lost)}" if lost else ""
+
+
+def _families_in(smaller: Any, larger: Any, pairs: Sequence[tuple[Any, Any]]) -> str:
+    """Why one network's nodes, or families, cannot do what those of another one can, whatever their parents.
+
+    pairs: which is to be compared with which.
+    """
+    options = [model.get_params(deep=False) for model in (smaller, larger)]
+    if options[0]["hidden"] or options[1]["hidden"]:
+        return "some nodes are hidden, and the likelihood is not regular where they explain nothing"
+    for option in ("fixed", "tied"):
+        if options[1][option] and options[0][option] is not options[1][option]:
+            return f"the larger one has {option}= of its own: give both fits the same object"
+    for name, other in pairs:
+        first, second = smaller.fitted_.nodes[name], larger.fitted_.nodes[other]
+        if first.kind != second.kind and second.kind != "table":
+            return f"{name!r} is a {first.kind} node there and a {second.kind} node in the larger one"
+        if first.kind == second.kind == "glm" and first.learned.family != second.learned.family:
+            return f"{name!r} has the families {first.learned.family} and {second.learned.family}"
+        variables = first.domain.variables[-1], second.domain.variables[-1]
+        if variables[0].kind != variables[1].kind or set(variables[0].states) != set(variables[1].states):
+            return f"they have different states of {name!r}"
+    return ""
+
+
+def _slices_in(smaller: DynamicBayesianNetwork, larger: DynamicBayesianNetwork) -> str:
+    if set(smaller.nodes_) != set(larger.nodes_):
+        return "they have different nodes"
+    first, second = smaller.fitted_.structure, larger.fitted_.structure
+    times = range(max(first.depth, second.depth) + 2)
+    families = [(time, first.at(node, time), second.at(node, time)) for node in first.nodes for time in times]
+    why = _families_in(smaller, larger, [(one, other) for _, one, other in families])
+    if why:
+        return why
+    held: dict[Any, Any] = {}
+    for time, one, other in families:
+        if held.setdefault(other, one) != one:
+            return f"the larger one has one table of {other!r} where the smaller has {listing([held[other], one])}"
+        above = [{place_of(p, time) for p in s.families[f]} for s, f in ((first, one), (second, other))]
+        if not above[0] <= above[1]:
+            return f"the larger one lacks parents of {one!r}"
+    return ""
 
 
 def _graph_in(smaller: GaussianGraph, larger: GaussianGraph) -> str:
@@ -218,7 +275,7 @@ def _markov_in(smaller: MarkovNetwork, larger: MarkovNetwork) -> str:
         return "some variables are hidden, and the likelihood is not regular where they explain nothing"
     every = design_of(larger, larger.nodes)
     both = np.hstack([every, design_of(smaller, larger.nodes)])
-    return "" if _rank(both) == _rank(every) else "the larger one cannot take all of its distributions"
+    return "" if matrix_rank(both) == matrix_rank(every) else "the larger one cannot take all of its distributions"
 
 
 def _chain_in(smaller: MarkovChain, larger: MarkovChain) -> str:
@@ -241,6 +298,7 @@ def _family_in(smaller: ExponentialFamily, larger: ExponentialFamily) -> str:
 _NESTED: tuple[tuple[type, type, Callable[[Any, Any], str]], ...] = (
     (GLM, GLM, _regression_in),
     (BayesianNetwork, BayesianNetwork, _network_in),
+    (DynamicBayesianNetwork, DynamicBayesianNetwork, _slices_in),
     (GaussianGraph, GaussianGraph, _graph_in),
     (MarkovNetwork, MarkovNetwork, _markov_in),
     (MarkovChain, MarkovChain, _chain_in),
@@ -276,7 +334,8 @@ def _possible_cells(network: MarkovNetwork, order: tuple[Any, ...]) -> Flags:
     return np.asarray(np.isfinite(np.transpose(logs, axes)).ravel())
 
 
-def _rank(matrix: Floats) -> int:
+def matrix_rank(matrix: Floats) -> int:
+    """How many columns can be told apart."""
     sizes = np.linalg.svd(matrix, compute_uv=False)
     return int((sizes > RANK * sizes[0]).sum())
 
@@ -293,68 +352,3 @@ def _of_regressions(smaller: GLM, larger: Any) -> HypothesisTest:
     p_value = 0.5 * inner + 0.5 * float(chdtrc(df, gain))
     note = f"half of chi2 on {df - 1} and half on {df} df, as 1 / size = 0 is an edge"
     return HypothesisTest(gain, float(df), p_value, name="chi-bar2", note=note)
-
-
-# -- scores ------------------------------------------------------------------------------------------------------------
-
-
-def score_test(model: Estimator, edge: Any) -> HypothesisTest:
-    """Test whether an edge that a fitted graph leaves out is missing, without fitting the larger one (Rao's test).
-
-    Args:
-        model: a fitted `GaussianGraph` or `MarkovNetwork`.
-        edge: two of its nodes; of a Markov network a clique of any size, which becomes a table.
-
-    Returns:
-        ``s' V^-1 s`` with the score s of the new parameters and its variance V given that of the others: chi-squared
-        with as many degrees of freedom as the edge would bring.
-    """
-    _check_fits(model, model)
-    if isinstance(model, GaussianGraph):
-        return _score_of_precision(model, edge)
-    if isinstance(model, MarkovNetwork):
-        return _score_of_table(model, tuple(edge))
-    raise OptionError(f"score_test is for a GaussianGraph or a MarkovNetwork; found {shortened(model)}.")
-
-
-def _score_of_precision(graph: GaussianGraph, edge: Any) -> HypothesisTest:
-    fitted, nodes = graph.fitted_, graph.nodes
-    first, second = (nodes.index(name) for name in fitted.domain.names_of(list(edge)))
-    if first == second or fitted.precision[first, second] != 0.0 or frozenset(edge) in map(frozenset, graph.edges):
-        raise OptionError(f"{edge!r} is no pair of different nodes that the graph leaves apart.")
-    moments: Any = graph.statistics_[Moments(nodes)]
-    seen = moments.scatter_about(fitted.mean) / moments.weight
-    pairs = np.vstack([fitted.structure.pairs, [[first, second]]])
-    information = moments.weight * entry_information(fitted.covariance, pairs)
-    score = moments.weight * (fitted.covariance[first, second] - seen[first, second])
-    across = information[-1, :-1]
-    variance = information[-1, -1] - across @ np.linalg.solve(information[:-1, :-1], across)
-    return _chi2(float(score**2 / variance), 1.0)
-
-
-def _score_of_table(network: MarkovNetwork, clique: tuple[Any, ...]) -> HypothesisTest:
-    from suffice.models.markov.comparison import kept_joint
-
-    fitted = network.fitted_
-    if fitted.family.masks:
-        raise EstimateError("The maximum of this fit is not attained, and its scores have no normal limit.")
-    names = fitted.domain.names_of(list(clique))
-    order, design = fitted.domain.names, design_of(network, fitted.domain.names)
-    shape = fitted.domain.shape(order)
-    axes = [order.index(name) for name in names]
-    places = np.indices(shape).reshape(len(order), -1)[axes]
-    sizes = [shape[axis] for axis in axes]
-    cells = np.ravel_multi_index(tuple(places), sizes)
-    whole = np.hstack([design, np.eye(int(np.prod(sizes)))[cells]])
-    df = _rank(whole) - _rank(design)
-    if not df:
-        raise OptionError(f"The network can take every table of {listing(names)} already; there is nothing to test.")
-    expected = np.exp(fitted.near.log_joint(fitted.finite, fitted.log_normaliser)).ravel()
-    codes, counts = kept_joint(network.statistics_, order)
-    weight = float(counts.sum())
-    observed = np.zeros(expected.size)
-    observed[np.ravel_multi_index(tuple(np.asarray(codes).T), shape)] = counts
-    score = whole.T @ (observed - weight * expected)
-    centred = whole - expected @ whole
-    information = weight * (centred * expected[:, None]).T @ centred
-    return _chi2(float(score @ np.linalg.pinv(information, rcond=1e-10, hermitian=True) @ score), float(df))

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Flags, Floats
-from suffice.attributes import Read
 from suffice.domain import Domain
 from suffice.records import record, replace
 from suffice.table import Table
@@ -167,7 +166,6 @@ class FittedNode:
 
     kind: ClassVar[str]
     domain: Domain
-    n_params: Read[int]
 
     @property
     def name(self) -> Hashable:
@@ -227,7 +225,8 @@ class FittedNode:
 
         possible: which joint states of a table's family (parents, node) can occur at all; None for all.
         """
-        return self.n_params
+        kept: int = self.n_params  # type: ignore[attr-defined]
+        return kept
 
     # -- what it can answer ------------------------------------------------------------------------------------------
 
