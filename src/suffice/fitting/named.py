@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from suffice.errors import listing, require
+from suffice.errors import OptionError, listing, require
 
 
 class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):
@@ -80,6 +80,32 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
         "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
         for row in cells
     ]
+
+
+def in_order(values: Any, names: Sequence[str], what: str) -> Any:
+    """Numbers that carry names, in the order asked for; others as they are.
+
+    A pandas Series with labels, a mapping and a `NamedVector` carry names; a table of two axes or more has none that
+    could be those of single parameters. Other names are an error, as places would then say something else.
+    """
+    labels: list[Any] | None = None
+    if isinstance(values, Mapping):
+        labels, values = list(values), list(values.values())
+    elif isinstance(values, NamedVector):
+        labels = list(values.names) or None
+    elif type(values).__name__ == "Series" and hasattr(values, "index"):
+        labels = None if type(values.index).__name__ == "RangeIndex" else values.index.tolist()
+    elif hasattr(values, "variables") or hasattr(type(values), "dims"):
+        labels = list(getattr(values, "variables", ())) or list(values.dims)
+    if labels is None or labels == list(names):
+        return values if labels is None else np.asarray(values)
+    if len(labels) != len(set(labels)) or set(labels) != set(names):
+        raise OptionError(
+            f"{what} has the labels {listing(labels)}; expected a number for each of {listing(names)}, by name or as "
+            "an array in that order. A table of counts holds no parameters."
+        )
+    array = np.asarray(values)
+    return array[[labels.index(name) for name in names]]
 
 
 def number_text(value: float) -> str:

@@ -80,7 +80,7 @@ class GLM(ResponseEstimator):
         reference: the class whose linear predictor is 0 in a multinomial model; the last unless said.
         states: labels of the response in their order: (failure, success), or from the lowest to the highest.
         formula: read by formulaic, e.g. ``"y ~ a + C(b)"``.
-        start: coefficients to start from, intercept first.
+        start: coefficients to start from, intercept first, or by name.
         keep_iterates: keep every iterate of IRLS in `iterates_`, and start from zero.
         step_size: of `partial_fit`: a number, or a function of the number of the update.
         decay: exponent with which a constant `step_size` falls, from 0 to 1.

@@ -12,6 +12,7 @@ from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import EstimateError
 from suffice.families.base import as_numbers
 from suffice.fitting.control import Control
+from suffice.fitting.named import in_order
 from suffice.models.glm.certificate import nothing_left
 from suffice.models.glm.covariances import label_sandwich
 from suffice.models.glm.families import GaussianFamily
@@ -72,13 +73,15 @@ class SoftmaxRegression(IteratedRegression):
         """Zero, or the coefficients asked for, (k, m) as in `parameters_`."""
         if self.begin is None:
             return np.zeros(problem.size)
-        given, shape = as_numbers(self.begin, "start"), (self.data.design.size, self.outputs)
+        design = self.data.design
+        given = as_numbers(in_order(self.begin, design.names, "start"), "start")
+        shape = (design.size, self.outputs)
         if given.shape != shape:
             raise EstimateError(
                 f"start has shape {given.shape}; expected {shape}: a row for each coefficient, intercept first, and a "
                 "column for each class but the reference."
             )
-        inner = np.ascontiguousarray(self.data.design.internal(given).T).ravel()
+        inner = np.ascontiguousarray(design.internal(given).T).ravel()
         return inner if problem.kept is None else inner[problem.kept]
 
     def separation(self, problem: RegressionProblem, result: Result) -> Separation:

@@ -11,6 +11,7 @@ import numpy as np
 from suffice.array_types import Flags, Floats
 from suffice.errors import EstimateError, ExistenceWarning, Remark, SufficeWarning
 from suffice.families.base import as_numbers
+from suffice.fitting.named import in_order
 from suffice.models.glm.certificate import CONCAVE, nothing_left
 from suffice.models.glm.covariances import RowEnd, expect_null_deviance, null_deviance
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
@@ -109,7 +110,7 @@ class PredictorSearch(IteratedRegression):
         """The coefficients asked for, else zero where that is a point of a well-scaled model, else least squares."""
         size = problem.layout.size
         if self.begin is not None:
-            given = as_numbers(self.begin, "start").ravel()
+            given = as_numbers(in_order(self.begin, self.design.names, "start"), "start").ravel()
             if given.shape != (size,):
                 raise EstimateError(
                     f"start has {len(given)} numbers; expected {size}, one for each coefficient, intercept first."

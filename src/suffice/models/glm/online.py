@@ -15,6 +15,7 @@ from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.base import as_numbers
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
+from suffice.fitting.named import in_order
 from suffice.fitting.report import Certificate
 from suffice.models.glm.existence import RISING
 from suffice.models.glm.families import NegativeBinomialFamily
@@ -100,7 +101,7 @@ class OnlineRegression(GLMProblem):
                 )
             beta = before.beta[:, 0]
         elif self.options.given["start"] is not None:
-            beta = as_numbers(self.options.given["start"], "start").ravel()
+            beta = as_numbers(in_order(self.options.given["start"], design.names, "start"), "start").ravel()
             if beta.shape != (design.size,):
                 raise EstimateError(
                     f"start has {len(beta)} numbers; expected {design.size}, one for each coefficient, intercept first."

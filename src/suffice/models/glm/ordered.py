@@ -10,7 +10,9 @@ import numpy as np
 from suffice.array_types import Flags, Floats
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear_predictor
 from suffice.errors import EstimateError, listing
+from suffice.families.base import as_numbers
 from suffice.fitting.control import Control
+from suffice.fitting.named import in_order
 from suffice.models.glm.cumulative import CumulativeProblem, CumulativeRows, cumulative_problem
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
@@ -117,7 +119,7 @@ class OrderedRegression(IteratedRegression):
         """The parameters asked for, else the thresholds of the shares of the labels, and no effects."""
         parameters, held = self.data.parameters, len(self.classes) - 1
         if self.begin is not None:
-            given = np.asarray(self.begin, dtype=np.float64).ravel()
+            given = as_numbers(in_order(self.begin, parameters.names, "start"), "start").ravel()
             if given.shape != (parameters.size,):
                 raise EstimateError(
                     f"start has {len(given)} numbers for {parameters.size} parameters: the {held} thresholds, "

@@ -10,7 +10,8 @@ What counts as a table, and never as rows:
 - an array with named axes (``dims`` and ``coords``, as xarray has them);
 - a NumPy array of three or more axes, named by ``columns=``. An array of two axes holds rows; one of counts that could
   be the two-way table of a model of two variables is refused, as nothing tells which it is: ``table=array`` says so;
-- a dict from tuples of variables to tables or arrays: margins. A dict whose keys are variables holds columns.
+- a dict from tuples of variables to tables or arrays: margins. A dict whose keys are variables holds columns;
+- a list of tables that name their variables, which are margins too.
 
 States without labels are 0, 1, 2, ... unless they are declared. Variables that the model does not know are summed out.
 """
@@ -194,6 +195,37 @@ def is_margins(data: object, known: Sequence[Hashable]) -> bool:
         key, name = unknown[0]
         raise DataError(f"The margin {key!r} names {name!r}, which is no variable of the model: {listing(known)}.")
     return True
+
+
+def named_margins(data: object, known: Sequence[Hashable], *, named: bool) -> dict[Names, Any] | None:
+    """Margins by the variables that each table of a list names; None where the data are no such list.
+
+    named: whether the user says that they are a table, by table=, so that entries without names are an error.
+    """
+    if not isinstance(data, list | tuple) or not any(_is_labelled(entry) for entry in data):
+        return None
+    margins: dict[Names, Any] = {}
+    for number, entry in enumerate(data):
+        cells = _read_cells(entry, None, {}, known) if _is_labelled(entry) else None
+        names = None if cells is None else tuple(cells.domain.names)
+        if not named and (names is None or not set(names) <= set(known)):
+            return None
+        if names is None:
+            raise DataError(
+                f"table= is a list of {len(data)}, whose entry {number} does not name its variables. Name the levels "
+                f"of its index after them, or give margins by name: table={{({known[0]!r},): ...}}."
+            )
+        if any(set(names) == set(other) for other in margins):
+            raise DataError(f"table= has two margins of {listing(names)}. Give each once.")
+        margins[names] = entry
+    return margins
+
+
+def _is_labelled(entry: object) -> bool:
+    """Whether it is a table with labels: a Series, a frame, a `Table`, an array with named axes."""
+    kind = type(entry)
+    labelled = kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in ("Series", "DataFrame")
+    return labelled or isinstance(entry, Table) or (hasattr(kind, "dims") and hasattr(kind, "coords"))
 
 
 def note_total(what: str, values: object) -> tuple[str, ...]:

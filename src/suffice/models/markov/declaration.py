@@ -58,7 +58,8 @@ class MarkovNetwork(SummaryEstimator):
             ``"newton-cg"``, ``"cg"``, ``"ascent"``, ``"ascent-potentials"`` or ``"owlqn"`` (for a Laplace prior). All
             reach the same distribution. Where exact inference does not fit: ``"sml"`` (stochastic maximum likelihood),
             ``"pseudolikelihood"``, ``"cd"`` (contrastive divergence) or ``"loopy-bp"``. Under EM it makes the M-step.
-        start: weights to begin with; zeros by default, and random ones for the terms of hidden variables.
+        start: weights to begin with, in the order of `weight_names_` or by name; zeros by default, and random ones for
+            the terms of hidden variables.
         m_steps: most iterations of the solver in an M-step, 1 or more (generalised EM); None goes to its maximum: until
             its slope is a tenth of `tolerance`, or for 10,000 iterations.
         n_init: number of EM runs from random starts where variables are hidden; the best is kept. The first begins at
@@ -174,8 +175,8 @@ class MarkovNetwork(SummaryEstimator):
 
         Args:
             data: any table, file or array of rows that the library reads; counts whose form tells that they are some (a
-                Series with a MultiIndex, a cross table, a `Table`, an array of three or more axes); margins by clique;
-                or a `Summary`.
+                Series with a MultiIndex, a cross table, a `Table`, an array of three or more axes); margins by clique,
+                a dict or a list of tables that name their variables; or a `Summary`.
             y: what scikit-learn hands to every model; it is not used here, and a warning says so.
             table: in place of data: a contingency table, also as an array of two axes.
             sample_weight: one weight a row, or the name of the column that holds it.

@@ -20,6 +20,7 @@ from suffice.engines.junction_tree import TreePlan
 from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
 from suffice.families.base import as_numbers, take_states
+from suffice.fitting.named import in_order
 from suffice.models.em.rows import has_missing, read_rows
 from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.inference import GibbsInference
@@ -142,7 +143,7 @@ class MarkovFitted:
 
     def weights_like(self, weights: ArrayLike) -> Floats:
         """Other finite weights, in the order of `weight_names_`."""
-        given = as_numbers(weights, "The list of weights")
+        given = as_numbers(in_order(weights, self.weight_names, "The list of weights"), "The list of weights")
         if given.shape != self.finite.shape or not np.isfinite(given).all():
             raise OptionError(f"The weights have shape {given.shape}; expected {len(self.finite)} finite numbers.")
         return given

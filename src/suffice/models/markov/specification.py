@@ -24,6 +24,7 @@ from suffice.errors import (
     without_states,
 )
 from suffice.families.base import as_numbers
+from suffice.fitting.named import in_order
 from suffice.fitting.summaries import SummaryData, SummaryFitted
 from suffice.models.em.held_rows import HeldRows
 from suffice.models.em.hidden import hidden_variables
@@ -241,7 +242,7 @@ class Specification:
         given = self.options["start"]
         if given is None:
             return np.zeros(model.n_weights)
-        start = as_numbers(given, "start=")
+        start = as_numbers(in_order(given, model.weight_names, "start="), "start=")
         check_size(start[np.isfinite(start)], "start=", least=0.0)
         if start.shape != (model.n_weights,) or not np.isfinite(start).all():
             raise OptionError(
@@ -278,7 +279,9 @@ class Specification:
                 )
             domain = Domain(self.declared[name] for name in self.nodes)
         model = LogLinear(domain, self.terms)
-        array = np.array(as_numbers(weights, "The list of weights"))
+        array = np.array(
+            as_numbers(in_order(weights, model.weight_names, "The list of weights"), "The list of weights")
+        )
         if array.shape != (model.n_weights,):
             raise OptionError(f"The weights have shape {array.shape}; expected {model.n_weights} numbers.")
         if np.isnan(array).any():

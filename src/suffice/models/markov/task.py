@@ -38,6 +38,7 @@ from suffice.models.markov.approximate.rows import check_cards, model_scopes, re
 from suffice.models.markov.contingency import (
     Cells,
     is_margins,
+    named_margins,
     note_total,
     read_cells,
     read_margins,
@@ -165,6 +166,8 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         if isinstance(data, Summary):
             return MarkovData(super().read(given, known, purpose).statistics)
         states, by_rows = self._states(known, purpose), bool(self.spec.hidden) or (purpose == "join" and self.by_rows)
+        listed = named_margins(data, self.spec.observed, named=named)
+        data = data if listed is None else listed
         margins = is_margins(data, self.spec.observed)
         cells = None if margins else read_cells(data, columns, states, self.spec.observed, named=named)
         if named and not margins and cells is None:
