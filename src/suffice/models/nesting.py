@@ -129,11 +129,11 @@ def _told(model: Any, support: Any) -> int:
     zeros = [node.kind == "table" and not (node.rows > 0.0).all() for node in other.nodes.values()]
     possible = _possible_family if isinstance(model, DynamicBayesianNetwork) else _possible_states
     leading = fitted.network.leading if isinstance(model, DynamicBayesianNetwork) else fitted.leading
-    told = 0
+    free = 0
     for name in leading:
         node = fitted.nodes[name]
-        told += node.told(possible(node, fitted, other) if any(zeros) and node.kind == "table" else None)
-    return min(told, int(model.n_params_))  # EM may have found further directions that no rows determine.
+        free += node.told(possible(node, fitted, other) if any(zeros) and node.kind == "table" else None)
+    return min(free, int(model.n_params_))  # EM may have found further directions that no rows determine.
 
 
 def _possible_states(node: Any, fitted: NetworkFitted, support: NetworkFitted) -> Flags:

@@ -279,9 +279,8 @@ class Specification:
                 )
             domain = Domain(self.declared[name] for name in self.nodes)
         model = LogLinear(domain, self.terms)
-        array = np.array(
-            as_numbers(in_order(weights, model.weight_names, "The list of weights"), "The list of weights")
-        )
+        what = "The list of weights"
+        array = np.array(as_numbers(in_order(weights, model.weight_names, what), what))
         if array.shape != (model.n_weights,):
             raise OptionError(f"The weights have shape {array.shape}; expected {model.n_weights} numbers.")
         if np.isnan(array).any():
