@@ -467,6 +467,18 @@ def test_models_are_compared_by_their_figures_and_by_rows_held_out() -> None:
     assert "chain" in table._repr_html_()
 
 
+def test_a_model_without_a_likelihood_leaves_its_cells_empty() -> None:
+    X, y = RNG.normal(size=(60, 2)), RNG.poisson(2.0, 60)
+    plain, quasi = sf.GLM("poisson").fit(X, y), sf.GLM("quasipoisson").fit(X, y)
+    for rows in ({}, {"data": X, "y": y, "folds": 3}):
+        table = sf.compare(plain, quasi, names=["plain", "quasi"], **rows)
+        assert table["AIC"]["plain"] == plain.aic_
+        assert table["parameters"] == {"plain": 3.0, "quasi": quasi.n_params_}
+        assert all(math.isnan(table[name]["quasi"]) for name in ("log-likelihood", "AIC", "BIC", "held out"))
+        assert table.best("AIC") == "plain"
+        assert "nan" not in str(table)
+
+
 def test_models_of_other_rows_are_not_compared() -> None:
     first, second = sf.Normal().fit([1.0, 2.0]), sf.Normal().fit([1.0, 2.0, 3.0])
     with pytest.raises(sf.DataError, match="the weights 2, 3"):

@@ -26,7 +26,7 @@ _COLUMNS = ("log-likelihood", "parameters", "AIC", "BIC", "log evidence", "held 
 class ModelComparison:
     """Figures of models by name: log-likelihood, parameters, AIC, BIC, log evidence and held-out score, (n, 6).
 
-    NaN where a model has none. The held-out score is the mean log-likelihood of a row, natural logarithm, that no fit
+    NaN where a model has none, as quasi-likelihoods have neither log-likelihood nor score. The held-out score is the mean log-likelihood of a row, natural logarithm, that no fit
     has seen.
     """
 
@@ -126,12 +126,21 @@ def compare(
     if data is not None:
         rows = fit_arguments(data, y, given)
         parts = dealt(rows, 5 if folds is None else whole_number(folds, "folds", 2), random_state)
-        held = np.array([held_out(model, rows, parts) for model in models])
+        scored = [model.report_.has_likelihood for model in models]
+        held = np.array([held_out(m, rows, parts) if has else np.nan for m, has in zip(models, scored, strict=True)])
     figures = [
-        [r.log_likelihood, m.n_params_, m.aic_, _number(m.bic_), _number(r.log_evidence), score]
-        for m, r, score in zip(models, [model.report_ for model in models], held.tolist(), strict=True)
+        [*_of_likelihood(model), _number(model.report_.log_evidence), score]
+        for model, score in zip(models, held.tolist(), strict=True)
     ]
     return ModelComparison(tuple(map(str, titles)), np.array(figures, dtype=np.float64))
+
+
+def _of_likelihood(model: Estimator) -> list[float]:
+    """Log-likelihood, parameters, AIC and BIC; of a quasi-likelihood the parameters alone."""
+    report = model.report_
+    if not report.has_likelihood:
+        return [math.nan, model.n_params_, math.nan, math.nan]
+    return [report.log_likelihood, model.n_params_, model.aic_, _number(model.bic_)]
 
 
 def _number(value: float | None) -> float:

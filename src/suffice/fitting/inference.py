@@ -27,6 +27,12 @@ MOST_COVARIANCE = 4_000
 #: Steps of the search for one end of a profile interval, and steps outwards before the end is at infinity.
 STEPS, OUTWARDS = 60, 30
 
+#: What a table says below errors beside a Laplace prior.
+CHOSEN = (
+    "A Laplace prior holds some estimates at its centre, which have no error. Those of the others are those of a fit "
+    "without it: errors and p values take no account of the choice."
+)
+
 #: By how much twice the log-likelihood falls where one parameter has a value and all others do their best.
 Drop = Callable[[float], float]
 

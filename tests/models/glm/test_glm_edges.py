@@ -85,7 +85,7 @@ def test_a_dropped_column_leaves_the_fit_of_the_others(family: Any) -> None:
         np.testing.assert_allclose(np.asarray(model.parameters_)[kept], plain.parameters_, atol=1e-6, err_msg=solver)
         np.testing.assert_allclose(np.asarray(model.standard_errors_)[kept], plain.standard_errors_, rtol=1e-5)
         np.testing.assert_array_equal(np.asarray(model.parameters_)[2], 0.0)
-        np.testing.assert_array_equal(np.asarray(model.standard_errors_)[2], 0.0)
+        assert np.isnan(np.asarray(model.standard_errors_)[2]).all()
         assert model.n_params_ == plain.n_params_
         assert model.df_resid_ == plain.df_resid_
         assert any("x1" in one for one in model.report_.warnings)

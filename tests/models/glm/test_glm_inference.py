@@ -1,9 +1,11 @@
 """What a fitted generalised linear model says of itself: tests, intervals, residuals, priors, posteriors, files."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
@@ -256,6 +258,48 @@ def test_a_laplace_prior_obeys_its_conditions(solver: Any, ridge: bool) -> None:
     assert (beta != 0).any()
     np.testing.assert_allclose(slope[beta != 0], 12.0 * np.sign(beta[beta != 0]), atol=1e-5)
     assert np.abs(slope[beta == 0]).max() <= 12.0 + 1e-6
+
+
+@pytest.mark.parametrize("family", ["poisson", "multinomial"])
+def test_coefficients_that_a_laplace_prior_holds_are_no_estimates(family: Any) -> None:
+    """Neither parameters nor errors; the others have the errors of the fit to their columns alone."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(rng.normal(size=(150, 3)), columns=["x", "z", "w"])
+    y = np.clip(rng.poisson(np.exp(0.7 * X["x"])), 0, 2)
+    lasso = sf.GLM(family, prior=sf.Laplace(scale=0.04), tolerance=1e-10).fit(X, y)
+    values, errors = np.asarray(lasso.parameters_), np.asarray(lasso.standard_errors_)
+    held = values == 0.0
+    assert held.any()
+    assert np.isnan(errors).tolist() == held.tolist()
+    assert lasso.n_params_ == (~held).sum()
+    assert lasso.aic_ == pytest.approx(2 * (~held).sum() - 2 * lasso.log_likelihood_)
+    table = lasso.summary()
+    assert np.isnan(np.asarray(table.pvalues)).tolist() == held.T.ravel().tolist()
+    assert "held" not in str(table)
+    assert "take no account of the choice" in str(table)
+    with pytest.raises(sf.EstimateError, match="rows do not tell"):
+        sf.wald_test(lasso, table.params.names[int(np.flatnonzero(held.T.ravel())[0])])
+    if family == "poisson":
+        mean = np.exp(np.column_stack([np.ones(len(X)), X]) @ values)
+        used = np.column_stack([np.ones(len(X)), X])[:, ~held]
+        expected = np.sqrt(np.diag(np.linalg.inv(used.T @ (mean[:, None] * used))))
+        assert errors[~held] == pytest.approx(expected, rel=1e-6)
+    again = sf.GLM.from_dict(lasso.to_dict())
+    assert np.asarray(again.standard_errors_) == pytest.approx(errors, nan_ok=True)
+
+
+def test_a_dropped_column_has_no_estimate() -> None:
+    """R has NA for estimate, error and p value."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["x", "z"]).assign(k=lambda t: 2 * t["x"])
+    y = rng.poisson(np.exp(0.3 * X["x"]))
+    dropped = sf.GLM("poisson", collinear="drop").fit(X, y)
+    table, plain = dropped.summary(), sf.GLM("poisson").fit(X[["x", "z"]], y)
+    assert np.isnan(table.to_frame().loc["k"]).all()
+    assert "dropped" in str(table)
+    assert math.isnan(dropped.standard_errors_["k"])
+    assert np.asarray(dropped.standard_errors_)[:3] == pytest.approx(np.asarray(plain.standard_errors_))
+    assert dropped.predict(X) == pytest.approx(plain.predict(X[["x", "z"]]))
 
 
 def test_the_conjugate_posterior_of_a_gaussian_regression() -> None:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError, SizeError
-from suffice.fitting.inference import Inference
+from suffice.fitting.inference import CHOSEN, Inference
 from suffice.models.conditional_field.curvature import CurvatureProducts, information
 from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.markov.errors import weight_errors
@@ -71,10 +71,12 @@ def inference_with(model: ConditionalField, given: Mapping[str, Any]) -> Inferen
         even = np.zeros(len(fitted.weights))
         table_like = np.zeros(len(used), dtype=bool)
         structural = lambda: information(objective, even)[np.ix_(used, used)]  # noqa: E731
-        errors = weight_errors(matrix, table_like, structural, len(used) - fitted.rank.value if len(used) else None)
+        whole_rank = laplace is None and len(used) > 0
+        errors = weight_errors(matrix, table_like, structural, len(used) - fitted.rank.value if whole_rank else None)
     whole, alone = np.full((len(fitted.weights),) * 2, np.nan), np.full(len(fitted.weights), np.nan)
     whole[np.ix_(used, used)], alone[used] = inner, errors
-    return replace(inference_of(model), make_errors=lambda: alone, make_covariance=lambda: whole)
+    known = replace(inference_of(model), make_errors=lambda: alone, make_covariance=lambda: whole)
+    return known if laplace is None else replace(known, about=CHOSEN)
 
 
 def _too_wide(size: int) -> Floats:

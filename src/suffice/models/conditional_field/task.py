@@ -326,6 +326,8 @@ class FieldProblem:
     ) -> Found[FieldFitted[Any]]:
         """What was found, with its rank."""
         task, data = self.task, self.data
+        if self.objective.penalties.laplace is not None:  # Weights that it holds at 0 are not estimated.
+            rank = replace(rank, value=min(rank.value, int(np.count_nonzero(outcome.state.parameters))))
         return Found(
             task.fitted(data, outcome.state.parameters, rank, updates, walk or {}),
             method_in_words(self.solver),

@@ -246,7 +246,7 @@ class GLM(ResponseEstimator):
 
     @property
     def standard_errors_(self) -> NamedVector:
-        """Of all coefficients, the intercept first; infinite where a coefficient is, 0 where a column was dropped.
+        """Of all coefficients, the intercept first; infinite where a coefficient is, NaN where a column was dropped.
 
         They are infinite, too, for coefficients about which the rows say nothing: where the information is not
         definite, no error is that of a pseudo-inverse.

@@ -38,6 +38,9 @@ class GLMFitted(Coefficients):
     there are several), or `sandwich` (k, k) in the order of the names where that was asked for. Without rows to speak
     of the information has size 0. Thresholds of ordered labels come first in the covariance and in `iterates`.
 
+    `dropped` are columns that say the same as others, and `corners` the coefficients that a Laplace prior holds at its
+    centre, predictors first, both in the engine's layout: neither is estimated, and neither has an error.
+
     `specification` is what formulaic has made of a `formula`, and `response` the column of the response, where it has a
     name. `deviance`, `null_deviance` and `pearson` are sums over the rows of the fit, of which there were `weight`.
     """
@@ -51,6 +54,7 @@ class GLMFitted(Coefficients):
     df_resid: float = 0.0
     n_params: int = 0
     dropped: tuple[int, ...] = ()
+    corners: tuple[int, ...] = ()
     sandwich: Floats | None = None
     precision: Floats | None = None
     posterior: tuple[Floats, Floats, float, Any] | None = None
@@ -111,11 +115,29 @@ class GLMFitted(Coefficients):
         m = self.beta.shape[1]
         if self.family == "multivariate_gaussian":
             assert self.residual_covariance is not None
-            one = self._filled(self.information.inverse())
+            one = self._filled(self._inverse())
             return np.asarray(np.kron(self.residual_covariance, one), dtype=np.float64)
         if m == 1:
-            return self._filled(self.information.inverse())
-        return public_blocks(self.design, filled(self.information.inverse(), self.dropped, m), m)
+            return self._filled(self._inverse())
+        return public_blocks(self.design, filled(self._inverse(), self.dropped, m), m)
+
+    def _inverse(self) -> Floats:
+        """Of the information, as if the coefficients at corners were known: 0 for these."""
+        if not self.corners:
+            return self.information.inverse()
+        places = kept_places(self.dropped, self.parameters.size, self.beta.shape[1])
+        free = np.flatnonzero(~np.isin(places, self.corners))
+        inner = np.zeros((len(places), len(places)))
+        inner[np.ix_(free, free)] = self.information.part(free).inverse()
+        return inner
+
+    def not_estimated(self) -> NDArray[np.bool_]:
+        """Coefficients (k, m), by name, of columns that were dropped or that a Laplace prior holds at its centre."""
+        k, m = self.parameters.size, self.beta.shape[1]
+        held = np.ones(k * m, dtype=np.bool_)
+        held[kept_places(self.dropped, k, m)] = False
+        held[list(self.corners)] = True
+        return np.asarray(self.parameters.public(held.reshape(m, k).T))
 
     def _check_information(self) -> None:
         if self.information.size == 0 and self.parameters.size:
@@ -131,7 +153,7 @@ class GLMFitted(Coefficients):
     def variances(self) -> Floats:
         """Of each coefficient (k, m), in the order of the names."""
         m, k = self.beta.shape[1], self.parameters.size
-        if m > 1 or self.sandwich is not None or self.dropped or self.family == "multivariate_gaussian":
+        if m > 1 or self.sandwich is not None or self.dropped or self.corners or self.family == "multivariate_gaussian":
             return np.diagonal(self.covariance()).reshape(m, k).T.copy()
         self._check_information()
         return self.parameters.public(self.information.inverse_diagonal())[:, None]
@@ -158,9 +180,13 @@ class GLMFitted(Coefficients):
         return np.asarray(self.parameters.public(whole))
 
     def standard_errors(self) -> Floats:
-        """Of all parameters (k, m); infinite where one is, or where the rows say nothing about it."""
+        """Of all parameters (k, m); infinite where one is, or where the rows say nothing about it.
+
+        NaN for those that were not estimated: of columns that were dropped, and at the centre of a Laplace prior.
+        """
         roots = np.sqrt(np.maximum(self.variances(), 0.0))
-        return np.where(np.isinf(self.limits()) | self.undetermined(), np.inf, roots)
+        errors = np.where(np.isinf(self.limits()) | self.undetermined(), np.inf, roots)
+        return np.where(self.not_estimated(), np.nan, errors)
 
     def portrait(self) -> Portrait:
         """What there is to see of it."""
@@ -174,7 +200,7 @@ class GLMFitted(Coefficients):
         """Plain data for a file."""
         plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _APART}
         lasting = self.information.lasting()
-        listed = {name: list(getattr(self, name)) for name in ("dropped", "iterates")}
+        listed = {name: list(getattr(self, name)) for name in ("dropped", "corners", "iterates")}
         return {
             **plain,
             **listed,
@@ -213,7 +239,7 @@ class GLMFitted(Coefficients):
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "posterior": None if plain["posterior"] is None else tuple(plain["posterior"]),
             "specification": None if specification is None else specification_from_dict(specification),
-            **{name: tuple(plain[name]) for name in ("dropped", "iterates")},
+            **{name: tuple(plain.get(name, ())) for name in ("dropped", "corners", "iterates")},
             **{name: math.nan if plain[name] is None else float(plain[name]) for name in _NUMBERS},
         }
         return checked(cls(**{**plain, **changed}))

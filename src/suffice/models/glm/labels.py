@@ -132,7 +132,7 @@ class SoftmaxRegression(IteratedRegression):
             deviance=-2.0 * self.likelihood(ended),
             null_deviance=-2.0 * self._null(problem),
             df_resid=data.weight * self.outputs - free,
-            n_params=free,
+            n_params=free - len(self.corners(ended)),
             sandwich=label_sandwich(data, beta, result.last.information, ended.dropped) if robust else None,
             iterates=tuple(problem.shaped(problem.whole(one)) for one in result.iterates),
         )

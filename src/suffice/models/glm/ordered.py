@@ -218,7 +218,7 @@ class OrderedRegression(IteratedRegression):
             deviance=-2.0 * self.likelihood(ended),
             null_deviance=-2.0 * self._null(problem),
             df_resid=self.data.weight - problem.size,
-            n_params=problem.size,
+            n_params=problem.size - len(self.corners(ended)),
             sandwich=self._sandwich(ended) if robust else None,
             iterates=tuple(parameters.public(problem.whole(one)) for one in result.iterates),
         )

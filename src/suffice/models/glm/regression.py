@@ -382,6 +382,15 @@ class IteratedRegression(GLMProblem):
         parts = (self.penalties.gaussian, self.penalties.laplace)
         return sum(part.value(whole) for part in parts if part is not None)
 
+    def corners(self, ended: Ended) -> tuple[int, ...]:
+        """The coefficients that a Laplace prior holds at its centre, in the engine's layout."""
+        laplace = self.penalties.laplace
+        if laplace is None:
+            return ()
+        held = (laplace.rate > 0.0) & (ended.problem.whole(ended.result.beta) == laplace.mean)
+        kept = kept_places(ended.dropped, self.data.parameters.size, self.outputs)
+        return tuple(kept[held[kept]].tolist())
+
     def shared_figures(self, ended: Ended) -> dict[str, Any]:
         """What fitted values of every response have in common."""
         data, direction, parameters = self.data, ended.direction, self.data.parameters
@@ -395,5 +404,6 @@ class IteratedRegression(GLMProblem):
             if direction is None
             else parameters.public(ended.problem.shaped(direction).reshape(parameters.size, -1)),
             "dropped": ended.dropped,
+            "corners": self.corners(ended),
             "precision": None if gaussian is None else gaussian.diagonal(),
         }

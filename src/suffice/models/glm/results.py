@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.array_types import Floats
+from suffice.array_types import Flags, Floats
 from suffice.checks import is_number
 from suffice.errors import NotFittedError, OptionError
 from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
@@ -17,7 +18,7 @@ from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_distribution import RegressionDistribution
 from suffice.fitting.contract import Inputs
 from suffice.fitting.hypotheses import HypothesisTest
-from suffice.fitting.inference import Inference, quantile
+from suffice.fitting.inference import CHOSEN, Inference, quantile
 from suffice.fitting.report import Report
 from suffice.models.glm.profile import profile_intervals
 
@@ -52,19 +53,29 @@ def flat_names(fitted: GLMFitted) -> tuple[str, ...]:
 def inference_of(model: GLM) -> Inference:
     """What the rows say about the coefficients, predictor by predictor."""
     fitted = model.fitted_
+    held = fitted.not_estimated().T.ravel()
+    dropped = held & (len(fitted.dropped) > 0) & ~_at_corners(fitted)
+    marks = tuple(np.where(dropped, "dropped", np.where(held, "at the centre of its prior", "")).tolist())
     bayesian = fitted.posterior is not None or fitted.precision is not None
     return Inference(
         flat_names(fitted),
-        fitted.limits().T.ravel(),
+        np.where(dropped, np.nan, fitted.limits().T.ravel()),
         lambda: fitted.standard_errors().T.ravel(),
         fitted.covariance,
         df=degrees_of_freedom(fitted, model._fit_options().known_dispersion),
         profile=partial(_profiled, model),
         posterior=partial(_credible, fitted) if bayesian else None,
         heading="coefficient",
+        marks=marks if any(marks) else (),
+        about=CHOSEN if fitted.corners else "",
         head=lambda: tuple(_head(fitted, model.report_, model._options)),
         whole_head=True,
     )
+
+
+def _at_corners(fitted: GLMFitted) -> Flags:
+    """The coefficients, predictor by predictor, that a Laplace prior holds at its centre."""
+    return replace(fitted, dropped=()).not_estimated().T.ravel()
 
 
 def _profiled(model: GLM, level: float, given: Mapping[str, Any]) -> Floats:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.fitting.inference import Drop, Inference
+from suffice.fitting.inference import CHOSEN, Drop, Inference
 from suffice.models.markov import comparison
 from suffice.models.markov.exact import ExactProblem
 from suffice.models.markov.feature_spread import features_of
@@ -31,6 +31,7 @@ def inference_of(network: MarkovNetwork) -> Inference:
         lambda: network.standard_errors_,
         tested=features_of(fitted.model),
         marks=tuple(map(_mark, fitted.limits)),
+        about="" if fitted.n_free is None else CHOSEN,
         head=partial(comparison.tests, network),
     )
     if not isinstance(problem, ExactProblem) or fitted.family.masks:

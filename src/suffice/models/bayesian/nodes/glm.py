@@ -76,7 +76,8 @@ class GLMNode(UnitFree):
     def n_params(self) -> int:
         """Free parameters: coefficients, and the dispersion and size (of a negative binomial) where estimated."""
         kept = len(self.learned.beta) - len(self.learned.dropped)
-        return int(self.learned.beta.shape[1]) * kept + n_shapes(self.model)
+        estimated = int(self.learned.beta.shape[1]) * kept - len(self.learned.corners)
+        return estimated + n_shapes(self.model)
 
     @property
     def method(self) -> str:
