@@ -26,8 +26,8 @@ _COLUMNS = ("log-likelihood", "parameters", "AIC", "BIC", "log evidence", "held 
 class ModelComparison:
     """Figures of models by name: log-likelihood, parameters, AIC, BIC, log evidence and held-out score, (n, 6).
 
-    NaN where a model has none, as quasi-likelihoods have neither log-likelihood nor score. The held-out score is the mean log-likelihood of a row, natural logarithm, that no fit
-    has seen.
+    NaN where a model has none, as quasi-likelihoods have neither log-likelihood nor score. The held-out score is the
+    mean log-likelihood of a row, natural logarithm, that no fit has seen.
     """
 
     names: tuple[str, ...]
