@@ -470,7 +470,8 @@ def test_models_are_compared_by_their_figures_and_by_rows_held_out() -> None:
 def test_a_model_without_a_likelihood_leaves_its_cells_empty() -> None:
     X, y = RNG.normal(size=(60, 2)), RNG.poisson(2.0, 60)
     plain, quasi = sf.GLM("poisson").fit(X, y), sf.GLM("quasipoisson").fit(X, y)
-    for rows in ({}, {"data": X, "y": y, "folds": 3}):
+    given: list[dict[str, Any]] = [{}, {"data": X, "y": y, "folds": 3}]
+    for rows in given:
         table = sf.compare(plain, quasi, names=["plain", "quasi"], **rows)
         assert table["AIC"]["plain"] == plain.aic_
         assert table["parameters"] == {"plain": 3.0, "quasi": quasi.n_params_}
