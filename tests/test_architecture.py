@@ -1,13 +1,16 @@
 """The house rules, read from the source by `ast`: who may import whom, what is exported, how long things are."""
 
 import ast
+import gc
 import importlib
 import inspect
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -127,6 +130,9 @@ def imports_of(tree: ast.AST, package: str, moment: str = "load") -> Iterator[Im
             yield from imports_of(node, package, moment)
 
 
+N = TypeVar("N", bound=ast.AST)
+
+
 @dataclass(frozen=True)
 class Module:
     """One file: its dotted name without the package's own ("" is the package), its syntax tree and its imports."""
@@ -141,16 +147,30 @@ class Module:
         """Its layer on the ladder."""
         return layer_of(self.name)
 
+    @cached_property
+    def _by_kind(self) -> dict[type[ast.AST], list[ast.AST]]:
+        kinds: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in ast.walk(self.tree):
+            kinds.setdefault(type(node), []).append(node)
+        return kinds
+
+    def nodes(self, *kinds: type[N]) -> list[N]:
+        """All nodes of some kinds; the tree is walked once for all questions."""
+        return [node for kind in kinds for node in self._by_kind.get(kind, [])]  # type: ignore[misc]
+
 
 def read_modules(package: Path) -> dict[str, Module]:
     """All modules of a package by name."""
     modules = {}
+    gc.disable()  # Trees are many small objects that stay: looking through them again and again finds nothing to free.
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
         folder = parts[:-1]
         name = ".".join(folder if parts[-1] == "__init__" else parts)
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         modules[name] = Module(name, path, tree, tuple(imports_of(tree, ".".join(("suffice", *folder)))))
+    gc.freeze()
+    gc.enable()
     return modules
 
 
@@ -224,8 +244,8 @@ def sniffing(modules: dict[str, Module]) -> list[str]:
         f"{module.name}, line {node.lineno}: {ast.unparse(node)}"
         for module in modules.values()
         if module.layer in OUTSIDERS and module.name not in FOREIGN
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"hasattr", "getattr"}
+        for node in module.nodes(ast.Call)
+        if ast.unparse(node.func) in {"hasattr", "getattr"}
     ]
 
 
@@ -277,8 +297,7 @@ def test_functions_are_short() -> None:
     lengths = {
         f"{name}.{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
         for name, module in MODULES.items()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in module.nodes(ast.FunctionDef, ast.AsyncFunctionDef)
     }
     assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
 
@@ -411,6 +430,13 @@ def public_classes() -> list[type]:
     return [value for value in exported if isinstance(value, type) and issubclass(value, Estimator)]
 
 
+@cache
+def lines_and_tree(cls: type) -> tuple[int, ast.Module]:
+    """How many lines a class has, and its syntax tree."""
+    lines = inspect.getsourcelines(cls)[0]
+    return len(lines), ast.parse(textwrap.dedent("".join(lines)))
+
+
 def private_attributes(tree: ast.AST) -> set[str]:
     """Names of private attributes that methods set on their instance."""
     return {
@@ -427,21 +453,20 @@ def private_attributes(tree: ast.AST) -> set[str]:
 @pytest.mark.parametrize("public", public_classes(), ids=lambda cls: cls.__name__)
 def test_a_public_class_is_short_through_all_that_it_inherits(public: type) -> None:
     classes = [cls for cls in public.__mro__ if cls.__module__.startswith("suffice")]
-    assert sum(len(inspect.getsourcelines(cls)[0]) for cls in classes) <= LONGEST_CLASS
+    lines, sources = zip(*map(lines_and_tree, classes), strict=True)
+    assert sum(lines) <= LONGEST_CLASS
     assert max(len(cls.__bases__) for cls in classes) <= MOST_BASES
-    sources = [ast.parse(textwrap.dedent(inspect.getsource(cls))) for cls in classes]
     assert len(set().union(*map(private_attributes, sources))) <= MOST_PRIVATE
+
+
+def calls(module: Module, name: str) -> int:
+    """How often a module calls something of this name."""
+    return sum(isinstance(node.func, ast.Name) and node.func.id == name for node in module.nodes(ast.Call))
 
 
 def calls_of(name: str) -> dict[str, int]:
     """How often each module calls something of this name."""
-    counts = {
-        module.name: sum(
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-            for node in ast.walk(module.tree)
-        )
-        for module in MODULES.values()
-    }
+    counts = {module.name: calls(module, name) for module in MODULES.values()}
     return {module: count for module, count in counts.items() if count}
 
 
@@ -454,18 +479,15 @@ def test_classes_that_look_concrete_have_no_stubs() -> None:
     raised = [
         module.name
         for module in MODULES.values()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Raise) and node.exc is not None and "NotImplementedError" in ast.unparse(node.exc)
+        for node in module.nodes(ast.Raise)
+        if node.exc is not None and "NotImplementedError" in ast.unparse(node.exc)
     ]
     assert len(raised) <= MOST_STUBS
 
 
 # -- measures of the whole package ------------------------------------------------------------------------------------
 
-TREES = {
-    str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
+FILES = {str(module.path.relative_to(PACKAGE)): module for module in MODULES.values()}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 #: The one module that sets and reads the fields of an instance past its methods.
@@ -477,21 +499,20 @@ SAY_NOTHING = {"found", "at", "place", "said", "told"}
 
 def parameters() -> Iterator[tuple[str, str, ast.arg]]:
     """Module, function and parameter of all that takes one."""
-    for module, tree in TREES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, Function):
-                given = node.args
-                for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
-                    if one is not None and one.arg not in ("self", "cls"):
-                        yield module, node.name, one
+    for name, module in FILES.items():
+        for node in module.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
+            given = node.args
+            for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+                if one is not None and one.arg not in ("self", "cls"):
+                    yield name, node.name, one
 
 
 def test_fields_are_touched_past_methods_in_one_module() -> None:
     touched = {
-        module
-        for module, tree in TREES.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr == "__dict__" and ast.unparse(node.value) != "cls"
+        name
+        for name, module in FILES.items()
+        for node in module.nodes(ast.Attribute)
+        if node.attr == "__dict__" and ast.unparse(node.value) != "cls"
     }
     assert touched == {FIELDS}
 
@@ -508,10 +529,9 @@ def test_parameters_say_their_types() -> None:
 
 def test_names_of_classes_are_unique() -> None:
     modules: dict[str, list[str]] = {}
-    for module, tree in TREES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                modules.setdefault(node.name, []).append(module)
+    for name, module in FILES.items():
+        for node in module.nodes(ast.ClassDef):
+            modules.setdefault(node.name, []).append(name)
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
 
 
@@ -530,31 +550,27 @@ def enclosing(tree: ast.AST, name: str) -> Iterator[list[str]]:
 def test_certificates_are_written_by_judges() -> None:
     """In `judge` methods, in modules of certificates, which judges alone call, and out of files."""
     wrong = [
-        f"{module}: {' > '.join(path)}"
-        for module, tree in TREES.items()
-        if Path(module).name != "certificate.py" and module != "fitting/report.py"
-        for path in enclosing(tree, "Certificate")
-        if not any(name in ("judge", "_judge") for name in path)
+        f"{name}: {' > '.join(path)}"
+        for name, module in FILES.items()
+        if Path(name).name != "certificate.py" and name != "fitting/report.py" and calls(module, "Certificate")
+        for path in enclosing(module.tree, "Certificate")
+        if not any(function in ("judge", "_judge") for function in path)
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def stored(tree: ast.AST) -> Iterator[tuple[str, int]]:
+def stored(module: Module) -> Iterator[tuple[str, int]]:
     """Names of values, with their lines: assigned, looped over, taken as parameters, set as attributes."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id, node.lineno
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr, node.lineno
-        elif isinstance(node, ast.arg):
-            yield node.arg, node.lineno
+    yield from ((node.id, node.lineno) for node in module.nodes(ast.Name) if isinstance(node.ctx, ast.Store))
+    yield from ((node.attr, node.lineno) for node in module.nodes(ast.Attribute) if isinstance(node.ctx, ast.Store))
+    yield from ((node.arg, node.lineno) for node in module.nodes(ast.arg))
 
 
 def test_names_of_values_say_what_they_are() -> None:
     wrong = [
-        f"{module}, line {line}: {name}"
-        for module, tree in TREES.items()
-        for name, line in stored(tree)
+        f"{file}, line {line}: {name}"
+        for file, module in FILES.items()
+        for name, line in stored(module)
         if name in SAY_NOTHING
     ]
     assert not wrong, f"{len(wrong)} names:\n" + "\n".join(wrong[:40])
