@@ -264,6 +264,9 @@ NETWORKS = {
     "network-noisy-or": _network(
         BITS, lambda net: _table_value(net, BITS), _nodes(_flatter), EDGES, nodes={"c": sf.NoisyOr()}
     ),
+    "network-noisy-max": _network(
+        BITS, lambda net: _table_value(net, BITS), _nodes(_flatter), EDGES, nodes={"c": sf.NoisyMax()}
+    ),
     "network-glm": _network(
         COUNTS_BY_U, _poisson_value, _nodes(lambda x: x + 0.1), [("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}
     ),

@@ -72,7 +72,8 @@ if TYPE_CHECKING:
     from suffice.fitting.summarizing import summarize as summarize
     from suffice.formats import read as read
     from suffice.models.bayesian.declaration import BayesianNetwork as BayesianNetwork
-    from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
+    from suffice.models.bayesian.nodes.noisy_kinds import NoisyMax as NoisyMax
+    from suffice.models.bayesian.nodes.noisy_kinds import NoisyOr as NoisyOr
     from suffice.models.chain_crf.declaration import ChainCRF as ChainCRF
     from suffice.models.dynamic_network.declaration import DynamicBayesianNetwork as DynamicBayesianNetwork
     from suffice.models.gaussian_graph.declaration import GaussianGraph as GaussianGraph
@@ -123,7 +124,8 @@ _EXPORTS: dict[str, str] = {
     "GibbsSampling": "suffice.models.markov.approximate.options",
     "MarkovNetwork": "suffice.models.markov.declaration",
     "Mixture": "suffice.models.mixture",
-    "NoisyOr": "suffice.models.bayesian.nodes.kinds",
+    "NoisyMax": "suffice.models.bayesian.nodes.noisy_kinds",
+    "NoisyOr": "suffice.models.bayesian.nodes.noisy_kinds",
     # structures as graphs
     "DirectedGraph": "suffice.models.structures",
     "UndirectedGraph": "suffice.models.structures",

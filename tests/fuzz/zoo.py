@@ -141,6 +141,11 @@ NETWORKS: dict[str, Animal] = {
         {name: [value in ("x", "p", 1) for value in column] for name, column in ROWS.items()},
         _asked("a", {"c": True}),
     ),
+    "network-noisy-max": _network(
+        lambda: sf.BayesianNetwork([("a", "b")], nodes={"b": sf.NoisyMax(order=["r", "p", "q"])}, prior=1.0),
+        ROWS,
+        _asked("a", {"b": "p"}),
+    ),
     "network-glm": _network(lambda: sf.BayesianNetwork([("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}), COUNTS),
     "network-tied": _network(
         lambda: sf.BayesianNetwork([("r", "s"), ("s", "t")], tied=[["s", "t"]]),

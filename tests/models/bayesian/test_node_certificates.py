@@ -120,7 +120,7 @@ def test_a_weight_that_is_no_number_touches_only_the_rows_it_is_active_in() -> N
     assert net.report_.log_likelihood == pytest.approx(expected, rel=1e-12)
     assert net.report_.certificate == plain.report_.certificate
     more = plain.fit({"x": [0, 1], "u": [1, 0], "z": [1, 1]}).statistics_
-    trials = net.node("z").trials(more)
+    (trials,) = net.node("z").trials(more)
     np.testing.assert_array_equal(np.isnan(trials.strengths(net.node("z").weights)), trials.active[:, 2] == 2)
     assert trials.strengths(np.array([math.inf, 0.5, math.nan])).tolist() == [math.inf, math.inf]
     assert math.isnan(net.node("z").log_likelihood(more))

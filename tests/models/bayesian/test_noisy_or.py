@@ -14,8 +14,8 @@ from scipy.optimize import minimize
 
 import suffice as sf
 from suffice.domain import Domain, Variable
+from suffice.models.bayesian.nodes.noisy_max_chain import Auxiliary
 from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode
-from suffice.models.bayesian.nodes.noisy_or_chain import Auxiliary
 
 Floats = NDArray[np.float64]
 
@@ -147,7 +147,7 @@ def test_the_certificate_bounds_what_is_lost() -> None:
     node, summary = net.node("y"), net.statistics_
     best = node.log_likelihood(summary)
     assert node.loss_bound(summary) == pytest.approx(0.0, abs=1e-11)
-    away = NoisyOrNode(node.domain, node.weights + 0.1, node.present, node.inactive)
+    away = NoisyOrNode(node.domain, node.weights + 0.1, node.order, node.inactive)
     loss = away.loss_bound(summary)
     assert loss is not None
     assert away.log_likelihood(summary) + loss >= best
@@ -321,7 +321,8 @@ def test_a_damaged_node_is_refused() -> None:
         {"weights": np.array([0.1, -0.2, 0.3])},
         {"weights": [0.1, 0.2, 0.3]},
         {"errors": np.zeros(5)},
-        {"present": 2},
+        {"order": (0, 2)},
+        {"order": (0, 1, 2)},
         {"inactive": (0,)},
         {"inactive": (0, 7)},
         {"domain": None},

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 import suffice as sf
 from suffice.errors import SizeError
-from suffice.models.bayesian.nodes import noisy_or_chain
+from suffice.models.bayesian.nodes import noisy_max_chain
 
 
 def holes(parents: int, n: int, seed: int = 0, share: float = 0.15, active: float = 0.4) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_the_chain_leads_to_the_maximum_of_the_family(kind: Any, prior: Any, mon
     options: dict[str, Any] = {"tolerance": 1e-10, "max_iter": 20_000, "acceleration": "squarem", "prior": prior}
     family = network(3, kind, **options).fit(rows)
     parameters, expected = family.node("y").parameters(), family.standard_errors_["y"].values
-    monkeypatch.setattr(noisy_or_chain, "CHAINED_CELLS", 0)
+    monkeypatch.setattr(noisy_max_chain, "CHAINED_CELLS", 0)
     chain = network(3, kind, **options).fit(rows)
     assert chain.report_.objective == pytest.approx(family.report_.objective, abs=1e-7)
     np.testing.assert_allclose(chain.node("y").parameters(), parameters, atol=1e-5)

@@ -58,9 +58,9 @@ class BayesianNetwork(SummaryEstimator):
             seen, or ``"real"``. Where nothing is declared, columns of floats are real, unless they are few whole
             numbers, and all others hold states; more than 50 different integers have to be declared.
             `partial_fit`, `unlearn` and `score` read columns as they were learned.
-        nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or a kind with options such
-            as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of states have tables and
-            columns of numbers regressions.
+        nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"noisy-max"``, ``"glm"``,
+            or a kind with options such as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of
+            states have tables and columns of numbers regressions.
         tied: groups of nodes that share one set of parameters; their families have the same states place by place.
         target: the node that `predict` tells from the others, as a classifier or, where it is declared real, as a
             regressor of scikit-learn; `fit` and `score` then take it as y, too.
@@ -75,8 +75,9 @@ class BayesianNetwork(SummaryEstimator):
         unseen: the row of a parent configuration without data and without prior: ``"uniform"``, ``"nan"`` or
             ``"raise"``.
         fixed: nodes that stay as they are, by name: a table (with labels or without), (weights, variance) of a
-            linear-Gaussian node, leak and inhibitors of a noisy-OR node, coefficients of a GLM node, or a fitted
-            node of another network. A network of fixed nodes alone, whose states are declared, needs no fit.
+            linear-Gaussian node, leak and inhibitors of a noisy-OR node, leak and causes of a noisy-MAX node,
+            coefficients of a GLM node, or a fitted node of another network. A network of fixed nodes alone, whose
+            states are declared, needs no fit.
         hidden: number of states, list of states, or ``"real"``, of nodes that are never observed; columns of their
             names are not read.
         missing: what missing values do: ``"em"`` or ``"raise"``.

@@ -167,8 +167,8 @@ def linear_prior(
     )
 
 
-def noisy_or_prior(prior: Any, domain: Domain) -> float | None:
-    """The pseudo-counts of each cause of a noisy-OR node: a number, "k2" (1) or "jeffreys" (1/2)."""
+def noisy_prior(prior: Any, domain: Domain, title: str) -> float | None:
+    """The pseudo-counts of each cause of a noisy-OR or noisy-MAX node: a number, "k2" (1) or "jeffreys" (1/2)."""
     name = domain.names[-1]
     prior, alone = _of_node(prior, name)
     if prior is None or (isinstance(prior, OF_REALS) and not alone):
@@ -178,7 +178,7 @@ def noisy_or_prior(prior: Any, domain: Domain) -> float | None:
     if is_real(prior):
         return float(_checked(as_numbers(prior, "prior"), repr(name)))
     raise OptionError(
-        f"The prior of the noisy-OR node {name!r} is {_short(prior)}; expected a number of pseudo-counts, 'k2' or "
+        f"The prior of the {title} node {name!r} is {_short(prior)}; expected a number of pseudo-counts, 'k2' or "
         "'jeffreys'. Give the priors of the nodes apart, in a dict by node."
     )
 

@@ -22,6 +22,7 @@ from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.nodes.contract import NodeKind
 from suffice.models.bayesian.nodes.kinds import read_kind
+from suffice.models.bayesian.nodes.noisy_max_chain import card_of
 from suffice.models.bayesian.task import NetworkTask
 from suffice.models.evidence import MOST_CELLS
 from suffice.models.row_answers import coded_columns
@@ -226,6 +227,6 @@ def _plan(learning: NodeLearning, domain: Domain, fitted: Mapping[Hashable, Any]
         if name not in fitted:
             parts += kind.factor_scopes(learning.family(name, domain)) or []
     split = {names[-1] for names in parts}
-    private = dict.fromkeys((name for names in parts for name in names if name not in cards), 2)
+    private = {name: card_of(name) for names in parts for name in names if name not in cards}
     ordered = [[node for node in cards if node in scope] for name, scope in scopes.items() if name not in split]
     return plan_tree(cards | private, [scope for scope in [*ordered, *parts] if scope], limit_bytes=_NO_LIMIT)

@@ -47,8 +47,9 @@ class DynamicBayesianNetwork(SummaryEstimator):
         carry: those inputs whose last value holds on in slices without one, as gaps in time have.
         states: by node or input a list of states, ``"discrete"`` for those seen, or ``"real"``, as in
             `BayesianNetwork`.
-        nodes: kinds by node, as in `BayesianNetwork`: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or
-            a kind with options. By default columns of states have tables and columns of numbers regressions.
+        nodes: kinds by node, as in `BayesianNetwork`: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``,
+            ``"noisy-max"``, ``"glm"``, or a kind with options. By default columns of states
+            have tables and columns of numbers regressions.
         tied: groups of nodes that share one set of parameters; their families have the same states place by place.
         prior: as in `BayesianNetwork`. In a dict a number or a name is for all tables of a node, an array for the one
             table of that name: ``{"x": 1.0}``, ``{"x": array, ("x", 0): array}``.

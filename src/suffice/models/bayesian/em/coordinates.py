@@ -15,7 +15,7 @@ from suffice.statistics import Counts, Summary
 if TYPE_CHECKING:
     from suffice.models.bayesian.nodes.glm import GLMNode
     from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
-    from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode
+    from suffice.models.bayesian.nodes.noisy_max import NoisyMaxNode
     from suffice.models.bayesian.nodes.table import TableNode
 
 Units = Mapping[Hashable, tuple[float, float]]
@@ -213,32 +213,33 @@ class RegressionCoordinates:
 
 
 class InhibitionCoordinates:
-    """Logits of the inhibition probabilities of a noisy-OR; those that are 0 or 1 stay."""
+    """Logits of the inhibition probabilities of a noisy-MAX; those that are 0 or 1 stay."""
 
-    def __init__(self, node: NoisyOrNode) -> None:
+    def __init__(self, node: NoisyMaxNode) -> None:
         """Take the node."""
         self.node, self.start = node, node.parameters()
         self.free = np.flatnonzero((self.start > EDGE) & (self.start < 1 - EDGE))
         self.size = len(self.free)
 
-    def moved(self, delta: Floats) -> NoisyOrNode:
+    def moved(self, delta: Floats) -> NoisyMaxNode:
         """Odds times exp(delta)."""
         vector = self.start.copy()
         odds = vector[self.free] / (1 - vector[self.free]) * np.exp(delta)
         vector[self.free] = odds / (1 + odds)
         return self.node.with_parameters(vector)
 
-    def score(self, node: NoisyOrNode, summary: Summary) -> Floats:
+    def score(self, node: NoisyMaxNode, summary: Summary) -> Floats:
         """Slopes in the inhibition probabilities q, times q (1 - q)."""
         vector = node.parameters()
         return np.asarray((node.slopes(summary) * vector * (1 - vector))[self.free])
 
     def names(self) -> list[str]:
-        """Such as "failure of a=1 to cause b"."""
-        labels = [
-            "=".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in self.node.coefficients
-        ]
-        return [f"failure of {labels[cause]} to cause {self.node.name}" for cause in self.free.tolist()]
+        """Such as "failure of a=1 to cause b", or b=high where it has more than two states."""
+        node = self.node
+        causes = ["=".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in node.coefficients]
+        effects = [f"{node.name}={level}" for level in node.levels] if node.n_levels > 1 else [str(node.name)]
+        words = [f"failure of {cause} to cause {effect}" for cause in causes for effect in effects]
+        return [words[weight] for weight in self.free.tolist()]
 
     def errors(self, of: ErrorsOf) -> Floats:
         """Of the inhibition probabilities; NaN on an edge."""

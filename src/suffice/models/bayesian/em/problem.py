@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
-from suffice.domain import Domain, Variable
+from suffice.domain import Domain
 from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, OptionWarning, Remark, SizeError, listing
 from suffice.fitting.contract import Found, Judgement
@@ -42,6 +42,7 @@ from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.node_scores import matched_statistics_of
 from suffice.models.bayesian.nodes.contract import Node, largest
+from suffice.models.bayesian.nodes.noisy_max_chain import Auxiliary
 from suffice.models.bayesian.options import check_start
 from suffice.models.em.held_rows import HeldData, HeldRows
 from suffice.models.em.information import NOT_COMPUTED, STOPPED, ObservedInformation, score_differences
@@ -146,12 +147,12 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
     @cached_property
     def extended(self) -> Domain:
-        """All nodes, and the private variables of wide ones, which are hidden and have two states."""
+        """All nodes, and the private variables of wide ones, which are hidden."""
         scopes = [question.columns for question in self.statistics]
         for node in self.given.values():
             scopes += [names for names, _ in node.expectation_factors()]
-        private = dict.fromkeys(name for scope in scopes for name in scope if name not in self.domain)
-        return self.domain.merge(Domain(Variable.discrete(name, (False, True)) for name in private))
+        private = dict.fromkeys(n for scope in scopes for n in scope if isinstance(n, Auxiliary))
+        return self.domain.merge(Domain(name.variable for name in private))
 
     @cached_property
     def _unseen(self) -> list[Hashable]:
@@ -213,9 +214,9 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
     def _new_expectation(self) -> NetworkExpectation:
         """An E-step, which keeps what it needs of rows that are one shard in this process."""
-        private = [name for name in self.extended.names if name not in self.families]
+        private = [name for name in self.extended.names if isinstance(name, Auxiliary)]
         if private and self.extended.numbers:
-            wide = list(dict.fromkeys(name.node for name in private))  # type: ignore[attr-defined]
+            wide = list(dict.fromkeys(name.node for name in private))
             raise SizeError(
                 f"{listing(wide)} has so many joint states of its parents that EM learns it by a chain of its "
                 "causes, and networks with real nodes are learned from whole tables. Leave the rows with missing "

@@ -111,7 +111,7 @@ class Sensitivity(Sequence[ParameterSensitivity]):
     """How P(target = state | given) follows every single parameter, the largest derivatives first.
 
     Parameters that do not matter are not among them. `left_out` are nodes that matter and have no table of their own:
-    noisy-OR and GLM nodes, and tied ones, whose parameters stand in several tables.
+    noisy-OR, noisy-MAX and GLM nodes, and tied ones, whose parameters stand in several tables.
     """
 
     target: Hashable

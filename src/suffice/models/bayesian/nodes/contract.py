@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Flags, Floats
-from suffice.domain import Domain
+from suffice.domain import Domain, Variable
 from suffice.records import record, replace
 from suffice.table import Table
 
@@ -435,6 +435,10 @@ class NodeKind(ABC):
     def states(self) -> tuple[Hashable, ...] | None:
         """The states of the node, where its options declare them."""
         return None
+
+    def agrees(self, declared: Variable) -> bool:
+        """Whether states that are declared beside those of the options are the same; in the same order, unless said."""
+        return self.states is None or declared == Variable.discrete(declared.name, self.states)
 
     @abstractmethod
     def check(self, family: Domain) -> None:

@@ -13,16 +13,15 @@ from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing
 from suffice.models.bayesian.label_indexed import by_label
 from suffice.models.bayesian.nodes.contract import Node, NodeKind, NodeLearner, NodeOptions
+from suffice.models.bayesian.nodes.families import check_discrete, refuse_other_layout, same_layout, unfit
 from suffice.models.bayesian.nodes.glm_kind import GLMKind, is_glm
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.linear_gaussian_batch import BatchLearner
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior
-from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode, given_noisy_or
-from suffice.models.bayesian.nodes.noisy_or_chain import factor_scopes
-from suffice.models.bayesian.nodes.noisy_or_learner import NoisyOrLearner, read_active
+from suffice.models.bayesian.nodes.noisy_kinds import NoisyMax, NoisyOr
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
-from suffice.models.bayesian.priors import linear_prior, noisy_or_prior, table_prior
+from suffice.models.bayesian.priors import linear_prior, table_prior
 from suffice.registry import Registry
 
 
@@ -46,7 +45,7 @@ class TableKind(NodeKind):
     def given(self, family: Domain, values: Any, options: NodeOptions) -> TableNode:
         """An array with axes (parents, node), values by label in any order, or a fitted node."""
         if isinstance(values, TableNode):
-            if _same_layout(values.domain, family):
+            if same_layout(values.domain, family):
                 return values
             values = values.table_
         return TableNode.given(family, by_label(values, family, "given table"))
@@ -63,7 +62,7 @@ class LinearGaussianKind(NodeKind):
     def check(self, family: Domain) -> None:
         """The node holds numbers; parents may hold anything."""
         if family.variables[-1].kind == "discrete":
-            raise _unfit(self.kind, family, "a column of numbers", "Declare states={...: 'real'} or choose 'table'.")
+            raise unfit(self.kind, family, "a column of numbers", "Declare states={...: 'real'} or choose 'table'.")
 
     def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """From moments, those of the pool where there are no discrete parents."""
@@ -80,7 +79,7 @@ class LinearGaussianKind(NodeKind):
     def given(self, family: Domain, values: Any, options: NodeOptions) -> LinearGaussianNode:
         """A pair (weights, variance) in the shapes of `weights_` and `variance_`, or a fitted node."""
         if isinstance(values, LinearGaussianNode):
-            _refuse_other_layout(values, family)
+            refuse_other_layout(values, family)
             # The pool says where the node reads its moments in this network; it is no parameter.
             return replace(values, pool=options.pool)
         if not isinstance(values, tuple | list) or len(values) != 2:
@@ -89,101 +88,6 @@ class LinearGaussianKind(NodeKind):
                 "intercept first, or as a fitted node."
             )
         return replace(LinearGaussianNode.given(family, *values), pool=options.pool)
-
-
-@dataclass(frozen=True)
-class NoisyOr(NodeKind):
-    """A noisy-OR node: each active parent may cause the node by itself; parameters grow linearly with the parents.
-
-    P(absent | parents) = exp(-(w_0 + sum of w[state])), w >= 0. The node has two states; its parents two or more.
-
-    Args:
-        leak: whether the node may be present when no parent is active.
-        active: by name, the state of the node that means present, and the active state of a parent (a list of them
-            where it has more than two states; exactly one is inactive). Where a name is left out, the first state is
-            absent or inactive.
-
-    A prior is a number of pseudo-counts: each cause fails and works that many times by itself. The estimate is then the
-    MAP in the inhibition probabilities, whose prior is Beta(1 + number, 1 + number).
-
-    >>> import suffice as sf
-    >>> rows = {"flu": [0, 0, 1, 1, 1, 1], "fever": [0, 0, 0, 1, 1, 1]}
-    >>> net = sf.BayesianNetwork([("flu", "fever")], nodes={"fever": sf.NoisyOr(leak=False)}).fit(rows)
-    >>> net.node("fever").inhibitors_["flu"][1].__round__(6)
-    0.25
-    """
-
-    leak: bool = True
-    active: Mapping[Any, Any] | None = None
-
-    kind: ClassVar[str] = NoisyOrNode.kind
-    node_class: ClassVar[type[Node]] = NoisyOrNode
-    column: ClassVar[Literal["discrete", "real"]] = "discrete"
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if not isinstance(self.leak, bool) or not isinstance(self.active, Mapping | None):
-            raise OptionError(
-                f"NoisyOr takes leak=True or False and active={{name: state}}; found {self.leak!r}, {self.active!r}."
-            )
-
-    def check(self, family: Domain) -> None:
-        """Node and parents have states; that the node has two of them is checked when they are known."""
-        check_discrete(self.kind, family)
-        unknown = [name for name in self.active or () if name not in family]
-        if unknown:
-            raise OptionError(
-                f"NoisyOr(active=...) of {family.names[-1]!r} names {listing(unknown)}; expected the node or one of "
-                f"its parents {listing(family.names[:-1])}."
-            )
-
-    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
-        """By Newton's method from the counts of the family."""
-        pseudo = noisy_or_prior(options.prior, family)
-        if options.estimate == "mean" and pseudo is not None:
-            raise OptionError(
-                f"estimate='mean': the posterior mean of the noisy-OR node {family.names[-1]!r} has no closed form. "
-                "Use estimate='map', or leave it out: such nodes then have the MAP estimate."
-            )
-        return NoisyOrLearner(self._active(family), self.leak, pseudo, options.unseen)
-
-    def given(self, family: Domain, values: Any, options: NodeOptions) -> NoisyOrNode:
-        """A dict {"leak": probability, "inhibitors": {parent: probability or {state: probability}}}, or a node."""
-        if isinstance(values, NoisyOrNode):
-            _refuse_other_layout(values, family)
-            return values
-        if not isinstance(values, Mapping) or set(values) != {"leak", "inhibitors"}:
-            raise OptionError(
-                f"fixed[{family.names[-1]!r}] is {values!r}; a noisy-OR node is given as {{'leak': probability, "
-                "'inhibitors': {parent: probability}}, or as a fitted node."
-            )
-        return given_noisy_or(family, *read_active(family, self._active(family)), values["leak"], values["inhibitors"])
-
-    def n_params(self, family: Domain) -> int:
-        """Weights of a node over a family: one for each active state of each parent, and the leak."""
-        return int(self.leak) + sum(card - 1 for card in family.shape(family.names[:-1]))
-
-    def factor_scopes(self, family: Domain) -> list[tuple[Hashable, ...]]:
-        """Variables of the tables that a node over a family brings into the junction tree."""
-        return factor_scopes(family, self.leak)
-
-    def _active(self, family: Domain) -> tuple[tuple[Hashable, ...] | None, ...]:
-        """The active states at each place of the family, None where nothing is said."""
-        active = self.active or {}
-        listed = (active.get(name) for name in family.names)
-        return tuple(
-            None if states is None else tuple(states) if isinstance(states, list | set) else (states,)
-            for states in listed
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a file."""
-        return {"leak": self.leak, "active": None if self.active is None else dict(self.active)}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> NoisyOr:
-        """Rebuild from plain data."""
-        return cls(leak=plain["leak"], active=plain["active"])
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -202,6 +106,7 @@ def register(kind: NodeKind) -> None:
 register(TableKind())
 register(LinearGaussianKind())
 register(NoisyOr())
+register(NoisyMax())
 register(GLMKind())
 
 
@@ -247,7 +152,7 @@ def required_column(node: Hashable, given: object, declared: Variable | None) ->
         if states is not None:
             return Variable.discrete(node, states)
         return Variable(node, "real") if kind.column == "real" else Variable(node, "discrete")
-    if states is not None and declared.kind == "discrete" and declared != Variable.discrete(node, states):
+    if states is not None and declared.kind == "discrete" and not kind.agrees(declared):
         raise OptionError(
             f"nodes[{node!r}] declares the states {listing(states)}, and states= {listing(declared.states)}. Declare "
             "them once."
@@ -258,35 +163,3 @@ def required_column(node: Hashable, given: object, declared: Variable | None) ->
             "Change one of the two."
         )
     return declared
-
-
-def check_discrete(kind: str, family: Domain) -> None:
-    """Raise unless node and parents have states."""
-    name = family.names[-1]
-    if family.variables[-1].kind != "discrete":
-        raise _unfit(kind, family, "a column of states", f"Declare states={{{name!r}: [...]}}.")
-    real = [variable.name for variable in family.variables[:-1] if variable.kind != "discrete"]
-    if real:
-        raise OptionError(
-            f"{name!r} is discrete and has the real parents {listing(real)}; a {kind} node needs discrete parents. "
-            "Declare the states of the parents, turn the edge, or make the node a regression: "
-            f"nodes={{{name!r}: 'glm'}}."
-        )
-
-
-def _unfit(kind: str, family: Domain, expected: str, hint: str) -> OptionError:
-    variable = family.variables[-1]
-    held = f"the states {listing(variable.states)}" if variable.kind == "discrete" else f"{variable.kind} numbers"
-    return OptionError(f"nodes[{variable.name!r}] is {kind!r}, which needs {expected}; found {held}. {hint}")
-
-
-def _same_layout(mine: Domain, theirs: Domain) -> bool:
-    return mine.names == theirs.names and mine.variables == theirs.variables
-
-
-def _refuse_other_layout(node: Node, family: Domain) -> None:
-    if not _same_layout(node.domain, family):
-        raise OptionError(
-            f"The fixed node {family.names[-1]!r} is over {node.domain!r}; expected {family!r}, with the same states "
-            "in the same order."
-        )

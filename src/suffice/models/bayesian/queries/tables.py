@@ -18,6 +18,7 @@ from suffice.engines.workers import worker_count
 from suffice.errors import DataError, EstimateError, OptionError, SizeError, listing
 from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
+from suffice.models.bayesian.nodes.noisy_max_chain import card_of
 from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
 from suffice.models.evidence import Names, RowDistributions, read_evidence
@@ -56,7 +57,7 @@ class TableInference:
     def plan(self) -> TreePlan:
         """The junction tree; a plan that would not fit is an error before any allocation."""
         scopes = [names for names, _ in self.factors]
-        private = dict.fromkeys((name for names in scopes for name in names if name not in self.domain), 2)
+        private = {name: card_of(name) for names in scopes for name in names if name not in self.domain}
         return plan_tree(self._cards | private, scopes)
 
     @property
@@ -65,7 +66,7 @@ class TableInference:
 
     @cached_property
     def factors(self) -> list[Factor]:
-        """The tables of all nodes; those of some nodes are products over private variables of two states."""
+        """The tables of all nodes; those of some nodes are products over private variables."""
         return [factor for node in self.nodes.values() for factor in node.factors()]
 
     @cached_property

@@ -1,6 +1,9 @@
 """The likelihood of a noisy-OR: sum over rows of -t (absent) or log(1 - exp(-t)) (present), t = A w.
 
 It is concave in w. Rows without the node enter only through the number of times each cause was active in them.
+
+That of a noisy-MAX is a sum of such likelihoods, one for each state above the lowest: among the rows that do not exceed
+the state, is it reached? Each has weights of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +24,10 @@ MOST_KEPT = 2**24
 #: Rows of one product of matrices: it stays in the cache, and below the size that is worth a second thread.
 PRODUCT_ROWS = 512
 
+#: How often a prior lets each cause alone fail, and work.
+Pseudo = tuple[float, float]
+NO_PSEUDO: Pseudo = (0.0, 0.0)
+
 
 @dataclass(frozen=True)
 class Trials:
@@ -38,15 +45,19 @@ class Trials:
 
     @classmethod
     def of(
-        cls, places: Sequence[NDArray[np.intp]], leak: bool, present: int, cells: NDArray[Any], weights: Floats
+        cls,
+        places: Sequence[NDArray[np.intp]],
+        leak: bool,
+        cells: NDArray[Any],
+        caused: NDArray[np.bool_],
+        weights: Floats,
     ) -> Trials:
-        """From joint codes (n, p + 1) of (parents, node) and their weights (n,)."""
+        """From joint codes (n, p + 1) of (parents, node), whether the node is present in them, and their weights."""
         m = int(leak) + sum(len(positions) - 1 for positions in places)
         columns = [np.where(positions < 0, m, positions)[cells[:, axis]] for axis, positions in enumerate(places)]
         if leak:
             columns.insert(0, np.zeros(len(cells), dtype=np.intp))
         active = np.stack(columns, axis=1) if columns else np.empty((len(cells), 0), dtype=np.intp)
-        caused = cells[:, -1] == present
         gone = active[~caused]
         absent = np.bincount(gone.ravel(), np.repeat(weights[~caused], gone.shape[1]), minlength=m + 1)[:m]
         return cls(active[caused], weights[caused], absent.astype(np.float64), m)
@@ -63,14 +74,15 @@ class Trials:
             total += values[rows] @ design
         return total
 
-    def with_pseudo(self, pseudo: float) -> Trials:
-        """With so many rows for and as many against each cause alone, which is what a prior stands for."""
-        if not pseudo:
+    def with_pseudo(self, pseudo: Pseudo) -> Trials:
+        """With rows against and for each cause alone, which is what a prior stands for."""
+        failed, worked = pseudo
+        if not (failed or worked):
             return self
         alone = np.full((self.m, self.active.shape[1]), self.m)
         alone[:, 0] = np.arange(self.m)
-        present = np.concatenate([self.present, np.full(self.m, pseudo)])
-        return Trials(np.concatenate([self.active, alone]), present, self.absent + pseudo, self.m)
+        present = np.concatenate([self.present, np.full(self.m, worked)])
+        return Trials(np.concatenate([self.active, alone]), present, self.absent + failed, self.m)
 
     def without(self, gone: NDArray[np.bool_]) -> tuple[Trials, NDArray[np.intp]]:
         """The problem without some weights (m,) and the rows they cause, and the positions of the weights left."""
@@ -102,24 +114,26 @@ class Trials:
         with np.errstate(divide="ignore"):
             return float(xlogy(self.present, -np.expm1(-self.strengths(weights))).sum() - gone @ finite)
 
-    def gradient(self, weights: Floats, pseudo: float = 0.0) -> Floats:
+    def gradient(self, weights: Floats, pseudo: Pseudo = NO_PSEUDO) -> Floats:
         """Slopes (m,): sum of present / (e^t - 1), less the absent rows; `pseudo` as in `objective`."""
+        failed, worked = pseudo
         with np.errstate(divide="ignore", over="ignore"):
             slopes = self._spread(self.present / np.expm1(self.strengths(weights))) - self.absent
-            return slopes + (pseudo / np.expm1(weights) - pseudo if pseudo else 0.0)
+            return slopes + (worked / np.expm1(weights) - failed if worked else 0.0)
 
-    def objective(self, weights: Floats, pseudo: float = 0.0) -> tuple[float, Floats, Floats]:
-        """Value, gradient and information of the log-likelihood with `pseudo` rows for and against each cause alone."""
+    def objective(self, weights: Floats, pseudo: Pseudo = NO_PSEUDO) -> tuple[float, Floats, Floats]:
+        """Value, gradient and information of the log-likelihood with rows against and for each cause alone."""
+        failed, worked = pseudo
         strength = self.strengths(weights)
         value = float(self.present @ np.log(-np.expm1(-strength)) - self.absent @ weights)
         odds = 1 / np.expm1(strength)
         gradient = self._spread(self.present * odds) - self.absent
         information = self._weighted_products(self.present * odds * (1 + odds))
-        if pseudo:
-            value += float(pseudo * (np.log(-np.expm1(-weights)) - weights).sum())
+        if worked:
+            value += float((worked * np.log(-np.expm1(-weights)) - failed * weights).sum())
             odds = 1 / np.expm1(weights)
-            gradient += pseudo * (odds - 1)
-            information += np.diag(pseudo * odds * (1 + odds))
+            gradient += worked * odds - failed
+            information += np.diag(worked * odds * (1 + odds))
         return value, gradient, information
 
     def _weighted_products(self, values: Floats) -> Floats:
@@ -160,6 +174,23 @@ class Trials:
             s, n = slope * share, self.present
             terms = -s * np.log1p(n / s) - n * np.log1p(s / n)
         return float(np.where((s > 0) & (n > 0), terms, 0.0).sum())
+
+
+def levels_of(
+    places: Sequence[NDArray[np.intp]], leak: bool, order: Sequence[int], cells: NDArray[Any], weights: Floats
+) -> tuple[Trials, ...]:
+    """The trials of each state above the lowest, from joint codes (n, p + 1) and weights; `order` as in the node."""
+    reached = np.argsort(order)[cells[:, -1]]
+    levels = []
+    for level in range(1, len(order)):
+        some = reached <= level
+        levels.append(Trials.of(places, leak, cells[some], reached[some] == level, weights[some]))
+    return tuple(levels)
+
+
+def pseudo_of(pseudo: float | None, level: int) -> Pseudo:
+    """The pseudo-rows of a state: each cause alone brings about every state so many times, `level` of them lower."""
+    return (level * (pseudo or 0.0), pseudo or 0.0)
 
 
 def _design(active: NDArray[np.intp], m: int) -> Floats:
