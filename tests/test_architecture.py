@@ -154,6 +154,10 @@ class Module:
             kinds.setdefault(type(node), []).append(node)
         return kinds
 
+    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """All functions: their two kinds have no type in common but that of statements."""
+        return [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
+
     def nodes(self, *kinds: type[N]) -> list[N]:
         """All nodes of some kinds; the tree is walked once for all questions."""
         return [node for kind in kinds for node in self._by_kind.get(kind, [])]  # type: ignore[misc]
@@ -297,7 +301,7 @@ def test_functions_are_short() -> None:
     lengths = {
         f"{name}.{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
         for name, module in MODULES.items()
-        for node in module.nodes(ast.FunctionDef, ast.AsyncFunctionDef)
+        for node in module.functions()
     }
     assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
 
@@ -500,7 +504,7 @@ SAY_NOTHING = {"found", "at", "place", "said", "told"}
 def parameters() -> Iterator[tuple[str, str, ast.arg]]:
     """Module, function and parameter of all that takes one."""
     for name, module in FILES.items():
-        for node in module.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
+        for node in module.functions():
             given = node.args
             for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
                 if one is not None and one.arg not in ("self", "cls"):
