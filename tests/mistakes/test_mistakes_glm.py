@@ -215,7 +215,7 @@ TABLE: list[Row] = [
     ),
     ("GLM('poisson').fit(X, counts, exposure=[1.0])", sf.DataError, "exposure ... 60"),
     ("GLM('poisson').fit(X, -counts - 1)", sf.DataError, "-2.0 (row 0) ... poisson family takes counts"),
-    ("GLM('negative_binomial').fit(X, counts + 0.5)", sf.DataError, "1.5 (row 0) ... takes counts"),
+    ("GLM('negative_binomial').fit(X, -counts - 1)", sf.DataError, "-2.0 (row 0) ... takes counts"),
     ("GLM('gamma').fit(X, -np.abs(y))", sf.DataError, "gamma family takes positive numbers"),
     ("GLM('binomial').fit(X, counts)", sf.DataError, "labels ... multinomial"),
     ("GLM('binomial').fit(X, ['yes'] * 60)", sf.DataError, "1 label"),

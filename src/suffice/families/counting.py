@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from abc import abstractmethod
+from collections.abc import Callable, Hashable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,8 +35,8 @@ def entropy_of_weights(weights: Floats) -> float:
 
 
 def log_choices(x: Floats, size: Floats | float) -> Floats:
-    """Log of ``Gamma(x + size) / (Gamma(size) x!)``, by terms that neither cancel nor overflow."""
-    some = np.maximum(x, 1.0)
+    """Log of ``Gamma(x + size) / (Gamma(size) Gamma(x + 1))``, by terms that neither cancel nor overflow."""
+    some = np.where(x > 0, x, 1.0)
     with np.errstate(over="ignore"):
         bulk = some * np.log1p(size / some) + size * np.log1p(some / size) - np.log(some)
     return np.asarray(np.where(x > 0, bulk + rest(some + size) - rest(some) - rest(size), 0.0))
@@ -74,7 +75,30 @@ class CountMember(ScalarMember):
         """X of each value, (n, 1)."""
         return as_numbers(x)[..., None]
 
+    @abstractmethod
+    def log_gamma_base(self, x: Floats) -> Floats:
+        """Log h by gamma functions, which know it between the counts too."""
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """Log h of each value; -inf off 0, 1, 2, ..."""
+        return self._on_counts(x, self.log_gamma_base)
+
     # -- evaluation --------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def log_gamma_prob(self, x: Floats) -> Floats:
+        """Log probability by gamma functions, of any number of at least 0: there it adds up to no distribution."""
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log probability of each value; -inf off 0, 1, 2, ..."""
+        return self._on_counts(x, self.log_gamma_prob)
+
+    @staticmethod
+    def _on_counts(x: ArrayLike, function: Callable[[Floats], Floats]) -> Floats:
+        """A function of each count; -inf off the counts."""
+        values = as_numbers(x)
+        inside = in_support(values)
+        return np.asarray(np.where(inside, function(np.where(inside, values, 0.0)), -np.inf))
 
     def log_kernel(self, x: Floats) -> Floats:
         """``x eta - A``, the log probability of each count less log h, and less the digits that `log_prob` keeps."""

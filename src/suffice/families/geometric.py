@@ -14,7 +14,7 @@ from suffice.attributes import Read
 from suffice.checks import draw_count
 from suffice.choices import Estimate
 from suffice.families.base import Seed, as_numbers, generator
-from suffice.families.counting import in_support, refuse_long_draws
+from suffice.families.counting import refuse_long_draws
 from suffice.families.negative_binomial import NegativeBinomialMember
 from suffice.families.scalar import ScalarFamily
 
@@ -40,9 +40,9 @@ class GeometricMember(NegativeBinomialMember):
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
-    def log_base_measure(self, x: ArrayLike) -> Floats:
-        """0 for each value; -inf off 0, 1, 2, ..."""
-        return np.where(in_support(x), 0.0, -np.inf)
+    def log_gamma_base(self, x: Floats) -> Floats:
+        """0 for each value."""
+        return np.zeros_like(x)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 

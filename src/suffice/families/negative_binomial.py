@@ -16,7 +16,7 @@ from suffice.choices import Estimate
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Seed, as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
-from suffice.families.counting import CountMember, in_support, log_choices, refuse_long_draws
+from suffice.families.counting import CountMember, log_choices, refuse_long_draws
 from suffice.families.gamma_function import ratio_excess, rest
 from suffice.families.scalar import ScalarFamily
 from suffice.families.simplex import odds_cumulants
@@ -58,11 +58,9 @@ class NegativeBinomialMember(CountMember):
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
-    def log_base_measure(self, x: ArrayLike) -> Floats:
-        """``log C(x + size - 1, x)`` for each value; -inf off 0, 1, 2, ..."""
-        x = as_numbers(x)
-        inside = in_support(x)
-        return np.asarray(np.where(inside, log_choices(np.where(inside, x, 0.0), self._known_size()), -np.inf))
+    def log_gamma_base(self, x: Floats) -> Floats:
+        """``log C(x + size - 1, x)``."""
+        return log_choices(x, self._known_size())
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> Any:
         """A = -size log(1 - exp(eta)), which is -size log(probability)."""
@@ -121,17 +119,16 @@ class NegativeBinomialMember(CountMember):
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
-    def log_prob(self, x: ArrayLike) -> Floats:
-        """Log probability of each value; -inf off 0, 1, 2, ...
+    def log_gamma_prob(self, x: Floats) -> Floats:
+        """``log C(x + size - 1, x) + size log(probability) + x log(1 - probability)``.
 
         With n = x + size it is ``-n KL(x / n || failure) - log x + rest(n) - rest(x) - rest(size)``: nothing large
         cancels, however large the count.
         """
-        x, size = as_numbers(x), self._known_size()
-        inside = in_support(x)
-        some = np.where(inside & (x > 0), x, 1.0)
+        size = self._known_size()
+        some = np.where(x > 0, x, 1.0)
         choices = np.where(x > 0, rest(some + size) - rest(some) - rest(size) - np.log(some), 0.0)
-        return np.asarray(np.where(inside, choices - self._below(np.where(inside, x, 0.0)), -np.inf))
+        return np.asarray(choices - self._below(x))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x), the regularised incomplete beta function."""

@@ -13,7 +13,7 @@ from suffice.array_types import Floats
 from suffice.attributes import Read
 from suffice.checks import draw_count
 from suffice.families.base import Seed, as_float, as_numbers, generator
-from suffice.families.counting import CountMember, in_support, refuse_long_draws
+from suffice.families.counting import CountMember, refuse_long_draws
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
 from suffice.families.negative_binomial import NegativeBinomial
 from suffice.families.scalar import RateFamily
@@ -49,13 +49,11 @@ class PoissonMember(CountMember):
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
-    def log_base_measure(self, x: ArrayLike) -> Floats:
-        """-log x! for each value; -inf off the counts."""
+    def log_gamma_base(self, x: Floats) -> Floats:
+        """``-log Gamma(x + 1)``."""
         from scipy.special import gammaln
 
-        x = as_numbers(x)
-        inside = in_support(x)
-        return np.asarray(np.where(inside, -gammaln(np.where(inside, x, 0.0) + 1), -np.inf))
+        return np.asarray(-gammaln(x + 1))
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> Any:
         """A = exp(eta)."""
@@ -96,14 +94,10 @@ class PoissonMember(CountMember):
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
-    def log_prob(self, x: ArrayLike) -> Floats:
-        """Log probability of each value; -inf off the counts."""
-        x = as_numbers(x)
-        inside = in_support(x)
-        values = np.where(inside, x, 0.0)
-        some = np.maximum(values, 1.0)
-        value = np.where(values == 0, -self.rate_, log_gamma_kernel(some, self.rate_) - np.log(some))
-        return np.asarray(np.where(inside, value, -np.inf))
+    def log_gamma_prob(self, x: Floats) -> Floats:
+        """``x log(rate) - rate - log Gamma(x + 1)``."""
+        some = np.where(x == 0, 1.0, x)
+        return np.asarray(np.where(x == 0, -self.rate_, log_gamma_kernel(some, self.rate_) - np.log(some)))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x)."""

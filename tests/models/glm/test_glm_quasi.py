@@ -1,11 +1,11 @@
-"""Poisson regression of numbers that are no counts: quasi-likelihood, as scikit-learn and statsmodels fit it."""
+"""Regressions of counts on numbers that are none: quasi-likelihood, as scikit-learn and statsmodels fit it."""
 
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, special
 
 import suffice as sf
 
@@ -58,7 +58,68 @@ def test_rates_with_exposure_as_weights_are_counts_with_exposure() -> None:
 def test_negative_numbers_and_other_counts_are_refused() -> None:
     with pytest.raises(sf.DataError, match="takes counts, or other numbers of at least 0"):
         sf.GLM("poisson").fit(X, Y - 1.0)
-    with pytest.raises(sf.DataError, match="takes counts"):
-        sf.GLM("negative_binomial").fit(X, Y)
-    with pytest.raises(sf.DataError):
-        sf.GLM(sf.Geometric()).fit(X, Y)
+    for family in (sf.NegativeBinomial(), sf.NegativeBinomial(size=2.0), sf.Geometric()):
+        with pytest.raises(sf.DataError, match="takes counts, or other numbers of at least 0"):
+            sf.GLM(family).fit(X, Y - 1.0)
+
+
+def continued(y: Any, mean: Any, size: Any) -> Any:
+    """The negative binomial log-likelihood with gamma functions in place of factorials."""
+    choices = special.gammaln(y + size) - special.gammaln(size) - special.gammaln(y + 1.0)
+    return choices + size * np.log(size / (size + mean)) + y * np.log(mean / (size + mean))
+
+
+@pytest.mark.parametrize("size", [None, 1.0, 0.3])
+def test_a_negative_binomial_likelihood_goes_on_between_the_counts(size: float | None) -> None:
+    design = np.column_stack((np.ones(len(X)), X))
+
+    def loss(at: Any) -> float:
+        return -float(continued(Y, np.exp(design @ at[:3]), np.exp(at[3]) if size is None else size).sum())
+
+    start = np.zeros(4 if size is None else 3)
+    best = optimize.minimize(
+        loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 9000}
+    )
+    family = sf.Geometric() if size == 1.0 else sf.NegativeBinomial(size=size)
+    with pytest.warns(sf.SufficeWarning, match=NOTE):
+        model = sf.GLM(family).fit(X, Y)
+    np.testing.assert_allclose(model.parameters_, best.x[:3], rtol=2e-6)
+    assert model.log_likelihood_ == pytest.approx(-best.fun, rel=1e-11)
+    assert model.report_.certificate.exists is True
+    assert model.converged_
+    if size is None:
+        assert model.size_ == pytest.approx(np.exp(best.x[3]), rel=2e-6)
+
+
+@pytest.mark.filterwarnings("ignore:the response holds numbers that are no counts")
+@pytest.mark.parametrize("family", [sf.Poisson(), sf.NegativeBinomial(size=0.4), sf.Geometric()])
+def test_rows_have_the_terms_of_the_log_likelihood(family: Any) -> None:
+    # Below 1, too, where the gamma function bends most.
+    y = np.concatenate((Y, [1e-9, 1e-3, 0.2, 0.9]))
+    rows = np.concatenate((X, RNG.normal(size=(4, 2))))
+    model = sf.GLM(family).fit(rows, y)
+    mean = model.predict(rows)
+    size = {"Geometric()": 1.0, "Poisson()": None}.get(repr(family), 0.4)
+    poisson = y * np.log(mean) - mean - special.gammaln(y + 1.0)
+    np.testing.assert_allclose(
+        model.score_samples(rows, y), poisson if size is None else continued(y, mean, size), rtol=1e-9
+    )
+    assert model.score_samples(rows, y).sum() == pytest.approx(model.log_likelihood_, rel=1e-12)
+    assert model.score(rows, y) == pytest.approx(model.log_likelihood_ / len(y), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*the response holds numbers that are no counts")
+def test_a_node_of_a_network_has_the_same_log_likelihood() -> None:
+    table = {"a": X[:, 0], "y": Y}
+    net = sf.BayesianNetwork([("a", "y")], nodes={"y": sf.GLM("poisson")}, states={"a": "real", "y": "real"}).fit(table)
+    parts = sf.GLM("poisson").fit({"a": X[:, 0]}, Y).log_likelihood_, sf.Normal().fit(X[:, 0]).log_likelihood_
+    assert net.log_likelihood_ == pytest.approx(sum(parts), rel=1e-12)
+    assert 0.0 <= (net.report_.certificate.value_gap or 0.0) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "member", [sf.Poisson(rate=0.7), sf.NegativeBinomial(size=0.4, probability=0.3), sf.Geometric(0.2)]
+)
+def test_distributions_of_counts_stay_on_the_counts(member: Any) -> None:
+    assert member.log_prob([0.5, 1e-3, -1.0, np.nan]).tolist() == [-np.inf] * 4
+    assert np.isfinite(member.log_prob([0.0, 1.0, 7.0])).all()

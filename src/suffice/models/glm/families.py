@@ -78,19 +78,27 @@ class GaussianFamily(MemberFamily):
 
 
 class CountFamily(MemberFamily):
-    """Counts, whose log-likelihood is ``theta y - A`` and log h."""
+    """Counts, whose log-likelihood is ``theta y - A`` and log h.
+
+    Numbers between the counts are taken too: the score equations need means and variances alone, which is
+    quasi-likelihood, and gamma functions continue log h, so that a negative binomial size has a likelihood there.
+    """
 
     canonical = "log"
     links = ("log", "identity", "sqrt")
-    support = "counts: 0, 1, 2, ..."
+    support = "counts, or other numbers of at least 0"
 
     @abstractmethod
     def member(self, mean: Floats, phi: float = 1.0) -> CountMember:
         """The distributions of counts with these means."""
 
     def allowed(self, y: Floats) -> Flags:
-        """Counts."""
-        return in_support(y)
+        """Numbers of at least 0: rates have such responses."""
+        return np.isfinite(y) & (y >= 0.0)
+
+    def is_quasi(self, y: Floats) -> bool:
+        """Whether some y is no count."""
+        return not bool(in_support(y).all())
 
     def inside(self, mean: Floats) -> bool:
         """Positive, or 0 where it underflows."""
@@ -102,18 +110,16 @@ class CountFamily(MemberFamily):
             return self.member(mean).log_kernel(y)
 
     def base(self, y: Floats) -> Floats:
-        """Log h."""
-        return of_counts(self.member(np.ones(())).log_base_measure, y)
+        """Log h, which gamma functions continue."""
+        return of_counts(self.member(np.ones(())).log_gamma_base, y)
+
+    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
+        """Log probability of each row, which gamma functions continue."""
+        return self.member(mean, phi).log_gamma_prob(y)
 
     def first_mean(self, y: Floats, average: float) -> Floats:
         """Y, away from 0."""
         return y + 0.1 if average > 0 else np.full_like(y, 0.1)
-
-
-def _log_factorials(y: Floats) -> Floats:
-    from scipy.special import gammaln
-
-    return np.asarray(-gammaln(y + 1.0))
 
 
 @dataclass(frozen=True)
@@ -122,19 +128,6 @@ class PoissonFamily(CountFamily):
 
     name = "poisson"
     law = "poisson"
-    support = "counts, or other numbers of at least 0"
-
-    def allowed(self, y: Floats) -> Flags:
-        """Numbers of at least 0: the score equations need no more (quasi-likelihood), and rates have such responses."""
-        return np.isfinite(y) & (y >= 0.0)
-
-    def is_quasi(self, y: Floats) -> bool:
-        """Whether some y is no count."""
-        return not bool(in_support(y).all())
-
-    def base(self, y: Floats) -> Floats:
-        """``-log Gamma(y + 1)``, which is log h of counts."""
-        return of_counts(_log_factorials, y)
 
     def member(self, mean: Floats, phi: float = 1.0) -> PoissonMember:
         """Poisson distributions."""

@@ -52,7 +52,7 @@ SEPARATED_QUASI = (
 #: What the report says of a response that the family does not draw.
 QUASI = Remark(
     "the response holds numbers that are no counts: coefficients are those of quasi-likelihood; covariance='robust' "
-    "gives errors that do not take its variance to be its mean",
+    "gives errors that do not rest on the variance of the family",
     SufficeWarning,
 )
 
