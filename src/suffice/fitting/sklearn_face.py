@@ -26,7 +26,7 @@ from suffice.errors import (
     require,
     warn,
 )
-from suffice.fitting.matrices import matrix_of, string_names
+from suffice.fitting.matrices import RowMatrix, matrix_of, string_names
 
 #: What a user meets at a place where scikit-learn would say the same.
 ONE_AXIS = (
@@ -70,15 +70,9 @@ def checked_rows(model: Any, X: Any, *, known: bool, sparse: bool = False, no_co
         raise DataError(ONE_AXIS.format(axes=X.ndim))
     if isinstance(X, list | tuple | range) and X and all(isinstance(value, int | float | np.number) for value in X):
         raise DataError(ONE_AXIS.format(axes=1))
-    matrix = matrix_of(X)
+    matrix = _readable(model, X, sparse=sparse)
     if matrix is None:
         return X
-    if matrix.sparse and not sparse:
-        raise DataError(f"A {type(model).__name__} takes no sparse matrix; give X.toarray().")
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-        raise DataError(
-            "Complex data not supported: X holds complex numbers. Give real and imaginary parts as columns."
-        )
     shape = (matrix.rows, matrix.width)
     if not matrix.width and not no_columns:
         raise DataError(TOO_FEW.format(what="feature", shape=shape))
@@ -91,6 +85,18 @@ def checked_rows(model: Any, X: Any, *, known: bool, sparse: bool = False, no_co
             f"X has {matrix.width} features, but {type(model).__name__} is expecting {width} features as input."
         )
     return X if isinstance(X, list | tuple) else matrix.values
+
+
+def _readable(model: Any, X: Any, *, sparse: bool = False) -> RowMatrix | None:
+    """Rows in memory that a model can read, or None where X is something else."""
+    matrix = matrix_of(X)
+    if matrix is not None and matrix.sparse and not sparse:
+        raise DataError(f"A {type(model).__name__} takes no sparse matrix; give X.toarray().")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise DataError(
+            "Complex data not supported: X holds complex numbers. Give real and imaginary parts as columns."
+        )
+    return matrix
 
 
 def one_target(y: Any) -> Any:
@@ -161,9 +167,26 @@ def rows_beside(
 ) -> tuple[object, dict[str, object]]:
     """Rows and what was given beside them, checked where a model takes matrices; known: against those of the fit."""
     if not model._takes_matrices:
-        return data, dict(more)
+        return _any_rows(model, data), _with_weights(more)
     rows = real_rows(model, data, known=known and more.get("columns") is None)
     return rows, {**more, "sample_weight": weights_of(more.get("sample_weight"))}
+
+
+def _any_rows(model: Any, data: object) -> object:
+    """Rows of a model that takes columns and tables too, as an array where they only say that they can be one."""
+    data = np.asarray(data) if only_converts(data) else data
+    matrix = _readable(model, data)
+    if isinstance(data, np.ndarray) and matrix is not None and matrix.rows and not matrix.width:
+        raise DataError(TOO_FEW.format(what="feature", shape=(matrix.rows, 0)))
+    return data
+
+
+def _with_weights(more: Mapping[str, object]) -> dict[str, object]:
+    """What was given beside rows, weights as an array where they only say that they can be one."""
+    given = dict(more)
+    if only_converts(given.get("sample_weight")):
+        given["sample_weight"] = np.asarray(given["sample_weight"])
+    return given
 
 
 # -- what was seen -----------------------------------------------------------------------------------------------------

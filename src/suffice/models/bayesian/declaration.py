@@ -29,6 +29,7 @@ from suffice.models.bayesian.target import (
     targeted,
     targeted_score,
     without_table,
+    without_target,
 )
 from suffice.options import RunOptions, own_options
 from suffice.table import Table
@@ -297,7 +298,7 @@ class BayesianNetwork(SummaryEstimator):
 
     score_samples = targeted(NetworkFitted.score_samples, asks=False)
     predict_proba = Offered(targeted(NetworkFitted.predict_proba), without_table)
-    predict = targeted(NetworkFitted.predict)
+    predict = Offered(targeted(NetworkFitted.predict), without_target)
     score = targeted_score
     classes_ = property(classes_of)
     _role = role_of

@@ -14,7 +14,7 @@ from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, NotFittedError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.matrices import RowMatrix, matrix_of, one_column, same_values
-from suffice.fitting.sklearn_face import checked_rows, one_target, remember, weights_of
+from suffice.fitting.sklearn_face import checked_rows, named_causes, needs_target, one_target, remember, weights_of
 from suffice.models.bayesian.structure import Parents, is_form
 from suffice.records import set_fields
 
@@ -175,7 +175,8 @@ def target_fit(net: Network, data: Any, y: Any, more: Mapping[str, Any], keep: f
                 f"{target!r}."
             )
         data = matrix.values
-    _learned(made, data, {**more, "columns": columns}, keep)
+    with named_causes(given):
+        _learned(made, data, {**more, "columns": columns}, keep)
     remember(made, given)
     fit = made._fit
     if made is not net and fit is not None:
@@ -219,7 +220,8 @@ def targeted(method: Callable[..., R], *, asks: bool = True) -> Callable[..., R]
 
 def role_of(net: Any) -> dict[str, Any]:
     """What a network is to scikit-learn: a classifier or a regressor where it has a target."""
-    role: dict[str, Any] = {"allow_nan": True, "string": True, "categorical": True}
+    complete = net.objective == "conditional"
+    role: dict[str, Any] = {"allow_nan": not complete, "string": True, "categorical": True}
     if net.target is None:
         return role
     return {**role, "kind": "regressor" if real_target(net.get_params(deep=False), net._variables) else "classifier"}
@@ -267,11 +269,16 @@ def target_partial_fit(
 
 def without_table(net: Any) -> str:
     """Why a network has no probabilities of its target; empty where it has."""
-    return (
-        f"{net.target!r} is real and has no table of probabilities; predict gives its mean."
-        if (net.target is not None and role_of(net)["kind"] == "regressor")
-        else ""
-    )
+    if net.target is None:
+        return without_target(net)
+    if role_of(net)["kind"] != "regressor":
+        return ""
+    return f"{net.target!r} is real and has no table of probabilities; predict gives its mean."
+
+
+def without_target(net: Any) -> str:
+    """Why scikit-learn is not offered predictions of a network that would have to name the node; else empty."""
+    return needs_target(net) if net.target is None else ""
 
 
 def steps_of(net: Any) -> int:

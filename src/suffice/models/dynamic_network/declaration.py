@@ -11,6 +11,7 @@ from suffice.domain import Variable
 from suffice.errors import OptionError, unknown_variable
 from suffice.fitting.estimator import SummaryEstimator, as_frame, delegated, frame_of
 from suffice.fitting.samples import unused_target
+from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.models.bayesian.learning import plain_fixed, read_fixed
 from suffice.models.bayesian.options import check_mappings
@@ -82,6 +83,7 @@ class DynamicBayesianNetwork(SummaryEstimator):
     """
 
     _idle = IDLE
+    _role = role_of_sequences
 
     def __init__(
         self,

@@ -273,6 +273,8 @@ class GLM(ResponseEstimator):
 
     history_: Read[tuple[Any, ...]] = computed(_history)
 
+    n_iter_: Read[int] = computed(roles.steps_of)
+
     # -- figures -----------------------------------------------------------------------------------------------------
 
     dispersion_: Read[float] = reads("fitted_.dispersion", "The dispersion phi, as the option `dispersion` asks.")
@@ -439,6 +441,8 @@ class GLM(ResponseEstimator):
         """
         given = {"y": y, "sample_weight": sample_weight, **rows}
         return rowwise.mean_score(self.fitted_, X, given, self._options["unknown"])
+
+    score = Offered(score, roles.without_likelihood)  # type: ignore[assignment]
 
     def residuals(
         self,

@@ -41,6 +41,20 @@ def without_classes(model: Any) -> str:
     return "" if family.labels else f"The {family.name} family has no classes. Use predict, or a family of labels."
 
 
+def without_likelihood(model: Any) -> str:
+    """Why a regression has no score; empty where it has."""
+    family = declared(model.family).family
+    if family.has_likelihood:
+        return ""
+    return f"The {family.name} family has no likelihood, and a fit no score. Use scoring=, or a metric of predictions."
+
+
+def steps_of(model: Any) -> int:
+    """Number of iterations; 1 for a closed form, as scikit-learn counts."""
+    report = model.report_
+    return max(report.iterations, 1) if report.stop_reason == "closed form" else int(report.iterations)
+
+
 def without_one_pass(model: Any) -> str:
     """Why a regression does not learn in one pass; empty where it does."""
     if isinstance(declared(model.family).family, Family):
