@@ -123,7 +123,7 @@ def test_a_start_from_some_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch)
     x = rng.normal(size=(100_000, 2))
     y = (rng.random(100_000) < special.expit(x @ [1.0, -1.0])).astype(float)
     warm = sf.GLM("binomial", tolerance=1e-10).fit(x, y)
-    monkeypatch.setattr(sample, "MANY_ROWS", 10**9)
+    monkeypatch.setattr(sample, "MANY_ENTRIES", 10**12)
     cold = sf.GLM("binomial", tolerance=1e-10).fit(x, y)
     np.testing.assert_allclose(warm.parameters_, cold.parameters_, rtol=1e-9)
     assert "some rows" in warm.report_.method

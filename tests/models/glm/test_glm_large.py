@@ -46,7 +46,7 @@ CASES: dict[str, tuple[dict[str, Any], Any, dict[str, Any]]] = {
 
 @pytest.fixture(autouse=True)
 def _few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "MANY_ROWS", 1_000)
+    monkeypatch.setattr(sample, "MANY_ENTRIES", 1_000)
     monkeypatch.setattr(sample, "LEAST_SAMPLE", 400)
 
 

@@ -12,7 +12,7 @@ from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family, RowDistribution, StartDistribution
 from suffice.models.glm.held_rows import RegressionRows
 from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums
-from suffice.models.glm.sample import MANY_ROWS
+from suffice.models.glm.sample import has_many
 from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large
 from suffice.models.glm.squares import is_doubtful
 
@@ -58,7 +58,7 @@ def column_rank(
     if problem.layout.body > MOST_COLUMNS or problem.size == 0:
         return ColumnRank()
     flat = replace(problem, distribution=StartDistribution(distribution, mean))
-    if rows.in_memory and rows.rows >= MANY_ROWS:
+    if has_many(problem):
         # Columns that differ on some rows differ on all.
         every = rows.rows // max(2_000, 3 * problem.size) or 1
         some = rows.spread(every)

@@ -30,10 +30,10 @@ from suffice.solvers.gradient import lbfgs
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, Last, irls
 
-#: Rows from which some of them go ahead of the fit of all.
-MANY_ROWS = 100_000
+#: Entries of the design, rows times coefficients, from which some rows go ahead of the fit of all.
+MANY_ENTRIES = 300_000
 #: Fewest rows of such a sample, and fewest for each coefficient.
-LEAST_SAMPLE, ROWS_A_COEFFICIENT = 10_000, 12
+LEAST_SAMPLE, ROWS_A_COEFFICIENT = 2_000, 12
 #: A sample costs about as much as two passes for the gradient if it has so many rows in a row's coefficients.
 AS_TWO_PASSES = 50
 #: At least so many rows stand behind each row of a sample, else the sample saves nothing.
@@ -62,13 +62,18 @@ class Near:
     stands: float = 1.0
 
 
+def has_many(problem: RegressionProblem) -> bool:
+    """Whether some of the rows are worth a look before all of them."""
+    return problem.rows.in_memory and problem.rows.rows * problem.size >= MANY_ENTRIES
+
+
 def some_rows(problem: RegressionProblem) -> tuple[RegressionProblem | None, int, float]:
     """The same problem on one row of every so many, and what the weight of each is multiplied by to stand for all.
 
     None where rows are few or cheap.
     """
     layout = problem.layout
-    if not problem.rows.in_memory or problem.rows.rows < MANY_ROWS or layout.sparse or layout.levels:
+    if not has_many(problem) or layout.sparse or layout.levels:
         return None, 1, 1.0
     block = problem.rows.block
     rich = min(block.rows // 16, AS_TWO_PASSES * block.rows // max(problem.size, 1))
