@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
 # stand lower, because engines and solvers know them.
 LADDER = (
     {"array_types", "attributes", "choices", "errors"},
-    {"records", "calls"},
+    {"records", "calls", "spelled_states"},
     {"options", "double_double", "registry"},
     {"checks"},
     {"kernels", "storage"},

@@ -3,12 +3,15 @@
 import copy
 import datetime
 import pickle
+import re
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import suffice as sf
 from suffice.domain import Domain, Variable, declare, is_missing, sort_states, state_key
 from suffice.errors import MergeError, MissingColumnError, OptionError, UnknownStateError
 
@@ -153,3 +156,27 @@ def test_copies_are_equal() -> None:
         assert twin["a"].origin == "declared"
         assert twin["a"].index(1) == 1
     assert domain != Domain([Variable.discrete("a", [1, True, "1"]), Variable("b", "count")])
+
+
+@pytest.mark.parametrize(
+    ("states", "values"),
+    [
+        (["TRUE", "FALSE"], [True, False]),
+        (["false", "true"], [False, True]),
+        ([True, False], ["True", "False"]),
+        ([False, True], ["TRUE", "FALSE"]),
+        (["1", "2"], [1, 2]),
+        ([1, 2], ["1", "2"]),
+        (["0.5", "1.5"], [0.5, 1.5]),
+    ],
+)
+def test_the_advice_on_states_of_another_type_makes_states_of_them(states: list[Any], values: list[Any]) -> None:
+    pandas = pytest.importorskip("pandas")
+    data = pandas.DataFrame({"v": values})
+    net = sf.BayesianNetwork({"v": []}, states={"v": states}, prior=1.0)
+    with pytest.raises(sf.UnknownStateError) as caught:
+        net.fit(data)
+    made = re.search(r"make the column so, as by (data\['v'\]\..*?\)), or by dtype=", str(caught.value))
+    assert made is not None, str(caught.value)
+    fitted = net.fit(data.assign(v=eval(made[1], {"data": data})))
+    assert fitted.report_.rows == len(values)

@@ -28,6 +28,7 @@ from suffice.errors import (
     unknown_variable,
 )
 from suffice.records import record, replace, set_fields
+from suffice.spelled_states import other_type
 
 Kind = Literal["discrete", "real", "count"]
 Origin = Literal["declared", "category", "seen"]
@@ -264,20 +265,8 @@ class Variable:
         return UnknownStateError(
             f"Column {self.name!r} holds {shortened(value)} ({type(value).__name__}){where}, which is not one of "
             f"its {self.card} states: "
-            f"{listing(self.states)}.{meant(value, self.states)}{self._other_type(value)} Declare "
+            f"{listing(self.states)}.{meant(value, self.states)}{other_type(self.name, value, self.states)} Declare "
             "it in states=, or correct the data."
-        )
-
-    def _other_type(self, value: object) -> str:
-        """For a message: a state that reads alike and is of another type, as a reader of files may have made it."""
-        alike = [state for state in self.states if str(state).casefold() == str(value).casefold()]
-        if not alike or type(alike[0]) is type(value):
-            return ""
-        column, kind = shortened(self.name), type(alike[0]).__name__
-        return (
-            f" The states are of type {kind}: make the column so, as by data[{column}].astype({kind}), or by "
-            f"dtype={kind} "
-            "where a file is read; or give the path of the file to this library."
         )
 
     def merge(self, other: Variable) -> Variable:

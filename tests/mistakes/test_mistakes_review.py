@@ -121,7 +121,8 @@ TABLE: list[Row] = [
     (
         "sf.read(truths).score(pd.DataFrame({'a': [True, False]}))",
         sf.UnknownStateError,
-        "'a' holds True (bool) ... 'TRUE', 'FALSE' ... Did you mean 'TRUE'? ... dtype=str",
+        "'a' holds True (bool) ... 'TRUE', 'FALSE' ... Did you mean 'TRUE'? ... "
+        "map({True: 'TRUE', False: 'FALSE'}), or by dtype=str",
     ),
     (
         "sf.MarkovNetwork(wide, states={f'n{i}': [0, 1, 2] for i in range(60)}).fit({f'n{i}': [0, 1] for i "
