@@ -189,6 +189,12 @@ def test_the_calls_of_hmmlearn() -> None:
     for name in ("startprob_", "transmat_", "means_", "covars_"):
         setattr(peer, name, np.array(getattr(model, name)))
     assert model.score(STEPS, LENGTHS) * len(STEPS) == pytest.approx(peer.score(STEPS, LENGTHS), rel=1e-12)
+    np.testing.assert_array_equal(model.score_samples(STEPS, LENGTHS), named.score_samples(STEPS, lengths=LENGTHS))
+    parts = np.split(STEPS, np.cumsum(LENGTHS)[:-1])
+    np.testing.assert_allclose(model.score_samples(STEPS, LENGTHS), [peer.score(part) for part in parts], rtol=1e-12)
+    np.testing.assert_array_equal(model.filter(STEPS, LENGTHS), named.filter(STEPS, lengths=LENGTHS))
+    np.testing.assert_allclose(model.filter(STEPS, LENGTHS)[50:150], model.filter(parts[1]), rtol=1e-12)
+    assert [len(pairs) for pairs in model.pairwise(STEPS, LENGTHS)] == [49, 99, 49]
     value, path = model.decode(STEPS, LENGTHS)
     theirs = peer.decode(STEPS, LENGTHS)
     assert value == pytest.approx(theirs[0], rel=1e-12)
@@ -206,6 +212,15 @@ def test_lengths_that_do_not_add_up_are_refused() -> None:
     for call in (model.score, model.fit, model.predict):
         with pytest.raises(sf.DataError, match="150"):
             call(X, [50, 100])
+
+
+@pytest.mark.parametrize("method", ["forecast", "best_paths", "sample_paths"])
+def test_lengths_in_the_place_of_a_number_are_told_by_name(method: str) -> None:
+    ask = getattr(hidden().fit(STEPS, LENGTHS), method)
+    with pytest.raises(sf.OptionError, match=r"is \[50, 100, 50\]; expected a whole number. .* by name: lengths="):
+        ask(STEPS, LENGTHS)
+    with pytest.raises(sf.OptionError, match="by name: lengths="):
+        ask(STEPS, np.array(LENGTHS))
 
 
 def test_lengths_are_told_from_states() -> None:
@@ -286,9 +301,23 @@ def test_arrows_make_no_markov_network() -> None:
         sf.MarkovNetwork("a -> b")
 
 
-def test_lengths_of_a_chain_are_named() -> None:
+@pytest.mark.parametrize("make", [np.array, list, pd.Series], ids=["array", "list", "series"])
+def test_lengths_of_a_chain_may_stand_second(make: Any) -> None:
+    steps = make(list("abbaab"))
+    named = sf.MarkovChain(prior=1.0).fit(steps, lengths=[2, 4])
+    chain = sf.MarkovChain(prior=1.0).fit(steps, [2, 4])
+    assert chain.report_.log_likelihood == named.report_.log_likelihood
+    assert float(chain.initial_["a"]) == pytest.approx(2 / 4)  # One starts with an a, one with a b.
+    assert chain.score(steps, [2, 4]) == named.score(steps, lengths=[2, 4]) != named.score(steps, lengths=[6])
+    np.testing.assert_array_equal(chain.score_samples(steps, [2, 4]), named.score_samples(steps, lengths=[2, 4]))
+    more = named.clone().fit(steps, lengths=[2, 4]).partial_fit(steps, [3, 3])
+    assert more.report_.weight == 12
+    with pytest.raises(sf.DataError, match=r"add up to its steps. .* 2 numbers whose sum is 7. Correct the lengths"):
+        chain.fit(steps, [3, 4])
+    with pytest.raises(sf.OptionError, match=r"6 times the number 1.*a target.*lengths=\[...\], or leave it out"):
+        chain.fit(steps, [1] * 6)
     with pytest.warns(sf.SufficeWarning, match=r"y is not used.*Lengths of sequences are lengths="):
-        sf.MarkovChain().fit(list("abba"), [2, 2])
+        chain.fit(steps, [0, 1, 0, 1, 0, 1])
 
 
 def test_names_of_columns_say_which_is_which_after_the_fit() -> None:

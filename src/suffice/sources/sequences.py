@@ -204,13 +204,18 @@ def _cut(values: Any, steps: slice | Ints) -> Any:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-class FormOptions(TypedDict, total=False):
-    """The keywords by which a user says how sequences are laid out: those of `SequenceForm`."""
+class ColumnOptions(TypedDict, total=False):
+    """The keywords by which a user says what columns of a table are."""
 
-    lengths: ArrayLike | None
     group: Hashable | None
     order: Hashable | None
     columns: Any
+
+
+class FormOptions(ColumnOptions, total=False):
+    """The keywords by which a user says how sequences are laid out: those of `SequenceForm`."""
+
+    lengths: ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.attributes import Read
-from suffice.checks import choice, weights_of, whole_number
+from suffice.checks import choice, weights_of
 from suffice.choices import CovarianceShape, Estimate, PathMethod, Squarem, Topology, choices
 from suffice.errors import EstimateError, OptionError, warn
 from suffice.families.base import generator
@@ -27,7 +27,6 @@ from suffice.models.hidden_markov.decoding import LabelledStates, StateDecoder
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
-    lengths_apart,
     open_observations,
     open_paths,
     split_form,
@@ -38,8 +37,9 @@ from suffice.models.hidden_markov.parameters import Statistics
 from suffice.models.hidden_markov.standard_errors import standard_errors
 from suffice.models.hidden_markov.tables import PROBABILITIES
 from suffice.models.hidden_markov.task import HiddenMarkovTask
+from suffice.models.sequence_lengths import lengths_apart, number_beside
 from suffice.options import RunOptions, own_options
-from suffice.sources.sequences import FormOptions, SequenceForm
+from suffice.sources.sequences import ColumnOptions, FormOptions, SequenceForm
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -272,9 +272,9 @@ class HiddenMarkovModel(StatesEstimator):
 
     # -- likelihood --------------------------------------------------------------------------------------------------
 
-    def score_samples(self, sequences: Any, **form: Unpack[FormOptions]) -> Floats:
+    def score_samples(self, sequences: Any, lengths: ArrayLike | None = None, **form: Unpack[ColumnOptions]) -> Floats:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
-        return np.asarray(self._answered(sequences, SequenceForm(**form), StateDecoder.scores))
+        return np.asarray(self._answered(sequences, SequenceForm(lengths, **form), StateDecoder.scores))
 
     def score(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
@@ -350,16 +350,16 @@ class HiddenMarkovModel(StatesEstimator):
             return self._asked(sequences, form).decoded()
         return float(np.sum([log for [(_, log)] in there])), [path for [(path, _)] in there]
 
-    def filter(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
+    def filter(self, sequences: Any, lengths: ArrayLike | None = None, **form: Unpack[ColumnOptions]) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
-        return self._answered(sequences, SequenceForm(**form), StateDecoder.filtered)
+        return self._answered(sequences, SequenceForm(lengths, **form), StateDecoder.filtered)
 
-    def pairwise(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
+    def pairwise(self, sequences: Any, lengths: ArrayLike | None = None, **form: Unpack[ColumnOptions]) -> Any:
         """P(state at a step, state at the next | whole sequence) (steps - 1, K, K).
 
         A list of such arrays, but for one sequence that is no list of sequences.
         """
-        return self._answered(sequences, SequenceForm(**form), StateDecoder.pairs)
+        return self._answered(sequences, SequenceForm(lengths, **form), StateDecoder.pairs)
 
     def best_paths(self, sequences: Any, n: int = 2, **form: Unpack[FormOptions]) -> Any:
         """The `n` most probable paths of each sequence with their log P(path, sequence), best first.
@@ -367,14 +367,14 @@ class HiddenMarkovModel(StatesEstimator):
         For one sequence a list of pairs (states, log probability), else a list of such lists; fewer where there are
         fewer paths.
         """
-        n = whole_number(n, "n")
+        n = number_beside(n, "n")
         return self._answered(sequences, SequenceForm(**form), methodcaller("best", n))
 
     def sample_paths(
         self, sequences: Any, n: int = 1, *, random_state: Any = None, **form: Unpack[FormOptions]
     ) -> list[Any]:
         """`n` paths of states drawn from P(states | sequence): a list of `n` answers in the form of the sequences."""
-        n = whole_number(n, "n")
+        n = number_beside(n, "n")
         return self._asked(sequences, SequenceForm(**form)).drawn_paths(n, generator(random_state))
 
     # -- future and samples ------------------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ class HiddenMarkovModel(StatesEstimator):
 
         `forecast_distribution` makes distributions of observations of them.
         """
-        steps = whole_number(steps, "steps")
+        steps = number_beside(steps, "steps")
         return self._answered(sequences, SequenceForm(**form), methodcaller("ahead", steps))
 
     forecast_distribution = delegated(HiddenMarkovFitted.forecast_distribution)

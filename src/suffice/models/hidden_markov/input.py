@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence, Sized
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -47,36 +47,6 @@ def state_names(states: object) -> tuple[Hashable, ...]:
     if not names:
         raise OptionError("states is empty; expected at least one hidden state.")
     return names
-
-
-def lengths_apart(form: SequenceForm, data: object, states: Any) -> tuple[SequenceForm, Any]:
-    """Numbers of steps that stand where states are expected, as in hmmlearn's ``fit(X, lengths)``, as lengths.
-
-    They are whole numbers that add up to the steps of one array; states of as many steps are as many as these.
-    """
-    if form.lengths is not None or form.group is not None:
-        return form, states
-    if not (isinstance(states, list | tuple) or len(getattr(states, "shape", ())) == 1):
-        return form, states
-    single = isinstance(data, np.ndarray) or (is_table(data) and hasattr(data, "__len__"))
-    numbers = np.asarray(states) if single and not any(isinstance(one, list | tuple) for one in states) else None
-    if numbers is None or numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 1).any():
-        return form, states
-    steps = len(data) if isinstance(data, Sized) else 0
-    if int(numbers.sum()) != steps:
-        if len(numbers) == steps:
-            return form, states
-        raise DataError(
-            f"The second argument is {listing(numbers.tolist())}, for an array of {steps} steps: lengths of sequences "
-            f"add up to its steps, and known states are as many. These are {len(numbers)} numbers whose sum is "
-            f"{int(numbers.sum())}. Correct the lengths, or give states=[...]."
-        )
-    if len(numbers) == steps:
-        raise OptionError(
-            f"The second argument is {steps} times the number 1, for {steps} steps: known states, or lengths of "
-            "sequences. Give lengths=[...], or states=[[...]] beside a list of sequences."
-        )
-    return replace(form, lengths=numbers), None
 
 
 def split_form(form: SequenceForm, data: object, states: Any) -> tuple[SequenceForm, Any]:

@@ -23,6 +23,7 @@ from suffice.models.markov_chain.input import Vocabulary, splitter
 from suffice.models.markov_chain.sampling import sample_sequences
 from suffice.models.markov_chain.smoothing import Smoothing
 from suffice.models.markov_chain.task import MarkovChainTask, matched
+from suffice.models.sequence_lengths import lengths_apart
 from suffice.options import Idle
 from suffice.sources.ngrams import check_marks
 from suffice.sources.sequences import FormOptions, SequenceForm
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 
 
 _CHOICES: Mapping[str, tuple[Any, ...]] = {"estimate": (None, *choices(Estimate)), "unseen": choices(UnseenRow)}
-
-
-#: What else a second argument may have meant.
-LENGTHS = " Lengths of sequences are lengths=."
 
 
 class MarkovChain(SummaryEstimator):
@@ -164,7 +161,8 @@ class MarkovChain(SummaryEstimator):
 
         Args:
             data: sequences in any of the accepted forms, the path of a text file, an iterator, or a `Summary`.
-            y: what scikit-learn hands to every model; it is not used here, and a warning says so.
+            y: lengths, as they are given second elsewhere: numbers of steps that add up to those of one array. What
+                scikit-learn hands to every model is not used here, and a warning says so.
             sample_weight: one weight a sequence, or the column of a table that holds it; 2 counts as two sequences.
             columns: the column of a table that holds the states.
             lengths: number of steps of each sequence, where the data are one array.
@@ -173,8 +171,7 @@ class MarkovChain(SummaryEstimator):
                 Spark or Ray table need it, since these come in no order of their own.
             held_out: further sequences, from which ``Interpolation("held-out")`` learns its weights.
         """
-        form = SequenceForm(lengths, group, order, columns)
-        unused_target(self, y, LENGTHS)
+        form = self._form(data, y, SequenceForm(lengths, group, order, columns))
         return self._learn(data, None, sample_weight=sample_weight, form=form, held_out=held_out)
 
     def partial_fit(
@@ -188,9 +185,14 @@ class MarkovChain(SummaryEstimator):
         **form: Unpack[FormOptions],
     ) -> Self:
         """Add sequences to those learned; equal to one fit on all. `keep` below 1 weights the earlier ones down."""
-        given = SequenceForm(**form)
-        unused_target(self, y, LENGTHS)
+        given = self._form(data, y, SequenceForm(**form))
         return self._join(keep, data, None, sample_weight=sample_weight, form=given, held_out=held_out)
+
+    def _form(self, data: Any, y: Any, form: SequenceForm) -> SequenceForm:
+        """How sequences are laid out; a target that is none of it is remarked on."""
+        form, rest = lengths_apart(form, data, y, None)
+        unused_target(self, rest, " Lengths of sequences are lengths=.")
+        return form
 
     def unlearn(
         self, data: Any, *, sample_weight: Any = None, held_out: Any = None, **form: Unpack[FormOptions]
@@ -278,8 +280,8 @@ class MarkovChain(SummaryEstimator):
 
     def score(self, data: Any, y: Any = None, *, sample_weight: Any = None, **form: Unpack[FormOptions]) -> float:
         """Mean log-likelihood of an event: of a step, and with bounds of the end of a sequence too; `y` as in `fit`."""
-        unused_target(self, y, LENGTHS)
-        summary = self._read("compare", data, sample_weight=sample_weight, form=SequenceForm(**form)).statistics
+        given = self._form(data, y, SequenceForm(**form))
+        summary = self._read("compare", data, sample_weight=sample_weight, form=given).statistics
         if summary.weight <= 0:
             raise OptionError("The score of no sequences is undefined: the data have no weight.")
         return float(self.fitted_.log_likelihood(summary)) / summary.weight

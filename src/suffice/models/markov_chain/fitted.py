@@ -30,7 +30,7 @@ from suffice.models.markov_chain.matched import rows_with_prior
 from suffice.models.markov_chain.rows import Histories, RowPrior
 from suffice.records import checked
 from suffice.sources.ngrams import WindowLayout, sequence_windows
-from suffice.sources.sequences import FormOptions, SequenceForm, code_states
+from suffice.sources.sequences import ColumnOptions, SequenceForm, code_states
 from suffice.statistics import Summary
 from suffice.table import Table
 
@@ -360,9 +360,9 @@ class MarkovChainFitted:
             raise DataError("There are no transitions: every sequence has a single step.")
         return float(np.exp(-(weights @ self.distribution.log_prob(windows)) / weights.sum()))
 
-    def score_samples(self, rows: Any, **form: Unpack[FormOptions]) -> Floats:
+    def score_samples(self, rows: Any, lengths: Any = None, **form: Unpack[ColumnOptions]) -> Floats:
         """Log-likelihood of each sequence (n_sequences,); -inf where one cannot be."""
-        shape = SequenceForm(**form)
+        shape = SequenceForm(lengths, **form)
         source = shape.elsewhere(rows)
         if source is not None:
             return self._scores_there(source, shape)
