@@ -123,12 +123,26 @@ def test_formulas_of_r_and_whole_graphs() -> None:
         sf.BayesianNetwork("~a:b")
 
 
+def test_single_dashes_and_formulas_without_a_tilde() -> None:
+    for text in ("a - b - c", "a - b; b - c", "a:b + b:c", "a*b+b*c", "b:c+a:b"):
+        assert {frozenset(edge) for edge in sf.MarkovNetwork(text).edges} == JOINED
+        assert {frozenset(edge) for edge in sf.GaussianGraph(text).edges} == JOINED
+        with pytest.raises(sf.OptionError, match=r"has the line . -- .; a Bayesian network has arrows"):
+            sf.BayesianNetwork(text)
+    assert sf.MarkovNetwork("a:b:c + d").cliques == sf.MarkovNetwork("~a:b:c + d").cliques
+    # A dash without spaces may belong to a name.
+    assert sf.MarkovNetwork("a-b - c").edges == (("a-b", "c"),)
+    for text in ("a-b", "a+b", "a:b + ", "a:b - c"):
+        with pytest.raises(sf.OptionError, match=r"expected|'a:b' . It holds|not written"):
+            sf.MarkovNetwork(text)
+
+
 def test_names_with_marks_stand_in_quotation_marks() -> None:
     network = sf.BayesianNetwork("""'a->b' -> "x; y" <- driver's age; {'z'}""".replace("; {'z'}", "; 'z -- w'"))
     assert set(network.edges) == {("a->b", "x; y"), ("driver's age", "x; y")}
     assert "z -- w" in network.nodes
     assert sf.MarkovNetwork("{'a, b', c}").edges == (("a, b", "c"),)
-    for text in ("a - b", "a \u2192 b", "a => b", "b ~ a; c ~ b"):
+    for text in ("a \u2192 b", "a => b", "b ~ a; c ~ b"):
         with pytest.raises(sf.OptionError, match=r"not written as edges are here.*quotation marks"):
             sf.BayesianNetwork(text)
 

@@ -1,4 +1,7 @@
-"""Graphs written as text: ``A -> B <- C; D -- E; {F, G, H}; K``, or as R does, ``[A][C][B|A:C]`` and ``~A:B + B:C``."""
+"""Graphs written as text: ``A -> B <- C; D -- E; {F, G, H}; K``, or as R does, ``[A][C][B|A:C]`` and ``~A:B + B:C``.
+
+A line may be a single dash with spaces around it, ``A - B``, and a formula may come without its ``~``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from suffice.errors import OptionError
 #: One node of a model string: the child, and its parents.
 _MODEL_NODE = re.compile(r"\[([^\[\]|]+)(?:\|([^\[\]|]+))?\]\s*")
 #: Edges as others write them.
-_OTHER_EDGES = "\u2192|\u2190|\u2014|\u2013| - | => | <= | ~ "
+_OTHER_EDGES = "\u2192|\u2190|\u2014|\u2013| => | <= | ~ "
+#: Terms of a formula without its ~: names with a colon or an asterisk between them, and sums of these.
+_TERMS = re.compile(r"(?=[^:*]+[:*])[^\W\d][\w.]*(?:\s*[:*+]\s*[^\W\d][\w.]*)+")
 #: What others write, which here would be taken for letters of a name.
 _FOREIGN = re.compile(f"^>|<$|^-|-$|[{{}}]|{_OTHER_EDGES}")
 #: A name in quotation marks, which may hold anything, with what stands before it; its end is that of a name.
@@ -32,8 +37,9 @@ class WrittenGraph(NamedTuple):
 def is_written(text: str) -> bool:
     """Whether a text is a graph rather than the name of a file."""
     plain = text.strip()
-    marked = any(mark in text for mark in ("->", "<-", "--", "{", ";", "\n")) or re.search(_OTHER_EDGES, text)
-    return bool(marked) or plain.startswith("~") or _MODEL_NODE.match(plain) is not None
+    marked = any(mark in text for mark in ("->", "<-", "--", " - ", "{", ";", "\n")) or re.search(_OTHER_EDGES, text)
+    formula = plain.startswith("~") or _TERMS.fullmatch(plain) is not None
+    return bool(marked) or formula or _MODEL_NODE.match(plain) is not None
 
 
 def parse_graph(text: str, expected: str) -> WrittenGraph:
@@ -50,6 +56,8 @@ def parse_graph(text: str, expected: str) -> WrittenGraph:
     (('a', 'b'), ('c', 'b'))
     >>> parse_graph("~a:b + b:c", "edges").cliques
     (('a', 'b'), ('b', 'c'))
+    >>> parse_graph("a - b - c", "edges").cliques
+    (('a', 'b'), ('b', 'c'))
     >>> parse_graph("'a->b' -> c", "edges").arrows
     (('a->b', 'c'),)
     """
@@ -57,6 +65,8 @@ def parse_graph(text: str, expected: str) -> WrittenGraph:
         return _model_string(text.strip(), expected)
     if text.strip().startswith("~"):
         return _generators(text.strip(), expected)
+    if _TERMS.fullmatch(text.strip()):
+        return _generators(f"~{text.strip()}", expected)
     quoted: dict[str, str] = {}
 
     def sheltered(name: re.Match[str]) -> str:
@@ -87,7 +97,7 @@ def _statements(text: str, whole: str, expected: str) -> WrittenGraph:
                 raise OptionError(f"The clique {statement!r} has no closing brace.")
             cliques.append(tuple(name.strip() for name in statement[1:-1].split(",") if name.strip()))
             continue
-        parts = re.split(r"(->|<-|--)", statement)
+        parts = re.split(r"(->|<-|--| - )", statement)
         names = [name.strip() for name in parts[::2]]
         _check_names(names, statement)
         if not all(names):
@@ -95,7 +105,7 @@ def _statements(text: str, whole: str, expected: str) -> WrittenGraph:
         if len(names) == 1:
             alone.append(names[0])
         for first, mark, second in zip(names, parts[1::2], names[1:], strict=False):
-            if mark == "--":
+            if mark in ("--", " - "):
                 cliques.append((first, second))
             else:
                 arrows.append((first, second) if mark == "->" else (second, first))
@@ -107,7 +117,8 @@ def _statements(text: str, whole: str, expected: str) -> WrittenGraph:
 def _check_names(names: list[str], statement: str) -> None:
     """Refuse a statement that is written in another way and would give variables with odd names."""
     joined = len(names) > 1
-    if any(_FOREIGN.search(name) for name in names) or (joined and any("," in name for name in names)):
+    minus = " - " in statement and any(re.search(r"[:*+]", name) for name in names)
+    if minus or any(_FOREIGN.search(name) for name in names) or (joined and any("," in name for name in names)):
         raise OptionError(
             f"The statement {statement!r} is not written as edges are here: 'A -> B', 'A <- B' or 'A -- B', several "
             "apart by semicolons or lines, and '{A, B, C}' for a clique by itself. Put a name that holds such marks "
