@@ -103,6 +103,36 @@ def test_lists_and_floats_that_could_be_a_two_way_table_are_refused_too(cells: A
     assert net.fit(table=cells).p_value_ == pytest.approx(expected, rel=1e-9)
 
 
+def test_tables_of_other_shapes_are_named_too() -> None:
+    wide = np.array([[10, 20, 30], [30, 5, 9]])
+    both = r"2 x 3 whole numbers could be the table.*fit\(table=array, columns=\['exposed', 'case'\]\).*by columns= or"
+    for columns in (None, ["exposed", "case"]):
+        with pytest.raises(sf.DataError, match=both):
+            sf.MarkovNetwork(["exposed", "case"]).fit(wide, columns=columns)
+    more = sf.MarkovNetwork(["exposed", "case"]).fit(wide, columns=["exposed", "case", "age"])
+    assert more.report_.rows == 2
+    with pytest.raises(
+        sf.DataError, match=r"2 x 2 x 2 whole numbers can only be the table.*fit\(table=array, columns="
+    ):
+        sf.MarkovNetwork("a - b - c").fit(np.arange(8).reshape(2, 2, 2))
+    assert sf.MarkovNetwork("a - b - c").fit(np.ones((2, 2, 2), int), columns=list("abc")).report_.weight == 8
+
+
+@pytest.mark.parametrize("cells", [COUNTS, COUNTS.tolist(), COUNTS.astype(float), np.arange(8).reshape(2, 2, 2)])
+def test_a_bayesian_network_makes_no_rows_of_a_table_of_counts(cells: Any) -> None:
+    names = ["a", "b", "c"][: np.ndim(cells)]
+    net = sf.BayesianNetwork(" -> ".join(names), prior=1.0)
+    with pytest.raises(sf.DataError, match=r"looks like the table of counts of 'a', 'b'.*sample_weight='count'"):
+        net.fit(cells, columns=names)
+
+
+def test_a_bayesian_network_reads_small_arrays_of_codes() -> None:
+    for rows in ([[0, 0], [1, 1]], [[1, 2], [2, 1]], [[0, 3], [1, 3], [0, 4]], [[10, 20], [30, 20]]):
+        assert sf.BayesianNetwork("a -> b", prior=1.0).fit(np.array(rows), columns=["a", "b"]).report_.rows == len(rows)
+    declared = sf.BayesianNetwork("a -> b", states={"a": [10, 30], "b": [5, 20]}, prior=1.0)
+    assert declared.fit(COUNTS, columns=["a", "b"]).report_.rows == 2
+
+
 def test_rows_that_cannot_be_a_table_are_read_as_rows() -> None:
     codes = RNG.integers(0, 2, (200, 2))
     assert sf.MarkovNetwork(["a", "b"]).fit(codes, columns=["a", "b"]).report_.rows == 200

@@ -226,6 +226,10 @@ RESULTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+#: What is more to say about a result that is a method elsewhere.
+METHODS_ELSEWHERE = {"aic": "the rows that were learned from", "bic": "the rows that were learned from"}
+
+
 def explained(function: Callable[P, R], name: str | None = None) -> Callable[P, R]:
     """The function with an error of this library where a call of it does not fit.
 
@@ -399,6 +403,8 @@ def _meant_attribute(name: str, known: Sequence[str]) -> str:
     """The attribute that a name stands for elsewhere, or with an underscore; else the one that comes nearest."""
     candidates = (f"{name}_", name.removesuffix("_"), *RESULTS.get(name, ()))
     here = next((other for other in candidates if other in known), None)
+    if here is not None and name in METHODS_ELSEWHERE:
+        return f" Did you mean {here!r}, a number, of {METHODS_ELSEWHERE[name]}? Of other rows there is score_samples."
     public = [other for other in known if not other.startswith("_")]
     return meant(name, public) if here is None else f" Did you mean {here!r}?"
 

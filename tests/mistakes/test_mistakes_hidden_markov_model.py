@@ -145,6 +145,11 @@ TABLE: list[Row] = [
     ("raw.fit(x + np.inf)", sf.DataError, "inf"),
     ("raw.fit([x, x[:, :1]])", sf.DataError, "2 observations ... 1 observations ... same number"),
     ("raw.fit(x[None, None])", sf.DataError, "(1, 1, 40, 2) ... expected"),
+    (
+        "hmm.bic(x, [20, 20])",
+        sf.MissingAttributeError,
+        "Did you mean 'bic_', a number, of the rows that were learned from? Of other rows there is score_samples.",
+    ),
     ("raw.fit(x, [20, 30])", sf.DataError, "40 steps: lengths ... 2 numbers whose sum is 50"),
     ("raw.fit(x, lengths=[20, 30])", sf.DataError, "lengths ... 50 ... 40"),
     ("raw.fit(x, lengths=[20, -20, 40])", sf.DataError, "lengths ... -20"),

@@ -138,6 +138,11 @@ TABLE: list[Row] = [
     ("glm.predict(df[['rain']])", sf.MissingColumnError, "'wet' ... Its columns are: 'rain'"),
     ("hmm.clone().fit(x, lengths=[4, 5])", sf.DataError, "lengths ... 9 ... 8"),
     ("net.predict(df)", sf.OptionError, "which node ... predict(rows, 'node'), or ... target="),
+    (
+        "sf.plot.netwrok(net)",
+        sf.MissingAttributeError,
+        "suffice.plot has no 'netwrok'. Did you mean 'network'? Its plots",
+    ),
     ("sf.plot.states(hmm, x, truth=['F', 'U'] * 4)", sf.UnknownStateError, "truth ... 'F' ... 0, 1"),
     ("sf.ChainCRF().fit(['a', 'b'], ['X', 'Y'])", sf.DataError, "A single sequence goes into a list"),
     (

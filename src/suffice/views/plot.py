@@ -16,6 +16,7 @@ from suffice.array_types import Floats
 from suffice.errors import (
     DataError,
     EstimateError,
+    MissingAttributeError,
     NotFittedError,
     OptionError,
     UnknownStateError,
@@ -436,6 +437,13 @@ def tornado(
     ax.invert_yaxis()
     ax.set_xlabel(f"P({sensitivity.target}={sensitivity.state})")
     return ax
+
+
+def __getattr__(name: str) -> Any:
+    """The error for a plot that there is not."""
+    raise MissingAttributeError(
+        f"suffice.plot has no {name!r}.{meant(name, __all__)} Its plots are: {listing(__all__)}."
+    )
 
 
 # -- shared ----------------------------------------------------------------------------------------------------------

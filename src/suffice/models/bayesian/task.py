@@ -14,6 +14,7 @@ from suffice.models.bayesian.complete import CompleteProblem
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import MOST_SQUARES, NodeLearning, check_range, refuse_huge
 from suffice.models.bayesian.target import check_labels
+from suffice.models.counts_or_rows import refuse_counts_as_rows
 from suffice.models.em.held_rows import HeldData, HeldRows, hold_rows, refuse_unkept, score_rows
 from suffice.models.em.rows import batch_of, has_missing, read_rows
 from suffice.models.evidence import known_columns
@@ -49,6 +50,8 @@ class NetworkTask(SummaryTask[NetworkFitted]):
                 f"sample_weight names {weight!r}, which is a node of the network; expected one weight a row, or "
                 "a column that holds weights and is no node."
             )
+        if purpose == "fit" and not self.learning.hidden:
+            refuse_counts_as_rows(given.data, self.options["states"] or {}, list(self.learning.parents))
         if purpose == "join" and earlier is not None:
             refuse_unkept(earlier.statistics)
         by_rows = purpose != "fit" and earlier is not None and has_missing(earlier.statistics)

@@ -33,6 +33,7 @@ from suffice.domain import Domain, Variable, is_missing, sort_states
 from suffice.double_double import exact_total
 from suffice.errors import DataError, MissingColumnError, listing
 from suffice.families.base import as_array, as_numbers
+from suffice.models.counts_or_rows import refuse_counts
 from suffice.solvers.margins import TOLERANCE
 from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table
@@ -43,8 +44,6 @@ Names = tuple[Hashable, ...]
 NAMES_OF_SUMS = frozenset({"all", "sum", "total", "totals", "margin"})
 #: Counts add up to at most this, and their shares are not below one over it.
 MOST = 1e300
-#: States that a variable of a table of counts given as an array has at most, where it may be taken for rows.
-MOST_LEVELS = 50
 #: Cells up to which sums are compared with what they would be the sums of.
 MOST_COMPARED = 2**22
 
@@ -80,34 +79,15 @@ def read_cells(
 
     named: whether the user says that it is a table, by table=.
     """
+    if not named:
+        refuse_counts(data, columns, states, known)
     cells = _read_cells(data, columns, states, known)
     if cells is None and isinstance(data, np.ndarray | list | tuple) and named:
         cells = _from_axes(as_array(data, "table"), known if columns is None else columns, states)
-    elif cells is None and not named:
-        _refuse_counts(data, states, known)
     if cells is not None:
         for variable in cells.domain.variables:
             _refuse_sums(cells, variable)
     return cells
-
-
-def _refuse_counts(data: object, states: Mapping[Any, Variable], known: Sequence[Hashable]) -> None:
-    """Refuse an array or list of whole numbers that is as likely a table of counts as rows of states."""
-    if isinstance(data, list | tuple) and data and all(isinstance(row, list | tuple) for row in data):
-        data = np.asarray(data) if len({len(row) for row in data}) == 1 and len(data) <= MOST_LEVELS else None
-    if not (isinstance(data, np.ndarray) and data.ndim == len(known) == 2 and data.dtype.kind in "iuf"):
-        return
-    if data.dtype.kind == "f" and not (np.isfinite(data) & (data == np.floor(data))).all():
-        return
-    cards = [states[name].card if name in states else None for name in known]
-    fits = all(card is None or card == length for card, length in zip(cards, data.shape, strict=True))
-    if fits and data.shape[1] == 2 <= len(data) <= MOST_LEVELS and (data >= 0).all():
-        first, second = known
-        raise DataError(
-            f"An array of {len(data)} x 2 whole numbers could be the table of counts of {first!r} and {second!r}, or "
-            f"{len(data)} rows. Give counts as fit(table=array, columns=[{first!r}, {second!r}]), and rows as "
-            f"fit({{{first!r}: array[:, 0], {second!r}: array[:, 1]}})."
-        )
 
 
 def _refuse_sums(cells: Cells, variable: Variable) -> None:
@@ -278,7 +258,7 @@ def _from_axes(data: NDArray[Any], columns: Any, states: Mapping[Any, Variable])
     if len(names) != data.ndim:
         raise DataError(
             f"The array has {data.ndim} axes and columns= names {len(names)}; a contingency table needs one name for "
-            "each axis."
+            f"each axis: give columns= with {data.ndim} names."
         )
     return _from_array(_array_domain(names, data.shape, states), data)
 
