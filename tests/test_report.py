@@ -36,6 +36,16 @@ def test_criteria_use_the_natural_logarithm_and_smaller_is_better() -> None:
     assert found.aic == pytest.approx(6 + 2 * 12.901672)
 
 
+def test_the_receipt_has_the_words_of_the_field() -> None:
+    rows = {"a": [0, 1, None, 1, 0], "b": [0, 1, 1, None, 0]}
+    text = str(sf.BayesianNetwork([("a", "b")], prior=1.5).fit(rows).report_)
+    assert "MAP, under Dirichlet priors of the pseudo-counts + 1, of which each M-step is a posterior mean" in text
+    assert ", from a summary" in str(report(passes=0))
+    assert ", read once" in str(report())
+    assert "12, in 82 passes" in str(report(passes=82))
+    assert "1.0e-20 nats per row" in str(report(converged=True, stop_reason="gradient", iterations=3))
+
+
 def test_the_receipt_is_short_and_says_what_was_done() -> None:
     text = str(report(weight=24.0, warnings=tuple(f"warning {k}" for k in range(40)), iterations=7, converged=False))
     assert len(text.splitlines()) <= 25
@@ -57,8 +67,8 @@ def test_the_gap_says_whether_it_is_a_bound() -> None:
     def line(**changes: object) -> str:
         return dict(sf.Certificate(0.0, **changes).lines())["from optimum"]  # type: ignore[arg-type]
 
-    assert line(value_gap=1e-9, bound=True) == "at most 1.0e-09 nats a row"
-    assert line(value_gap=1e-9) == "about 1.0e-09 nats a row"
+    assert line(value_gap=1e-9, bound=True) == "at most 1.0e-09 nats per row"
+    assert line(value_gap=1e-9) == "about 1.0e-09 nats per row"
     assert line() == "unknown"
 
 
@@ -68,9 +78,9 @@ def test_a_closed_form_is_exact() -> None:
 
     tight, loose = sf.Certificate(0.0, value_gap=1e-15, bound=True), sf.Certificate(0.0, value_gap=1e-3, bound=True)
     assert line(certificate=sf.Certificate(0.0)) == "exact (a closed form)"
-    assert line(certificate=tight) == "exact (a closed form), at most 1.0e-15 nats a row"
-    assert line(certificate=loose) == "at most 1.0e-03 nats a row"
-    assert line(certificate=tight, iterations=3, stop_reason="converged") == "at most 1.0e-15 nats a row"
+    assert line(certificate=tight) == "exact (a closed form), at most 1.0e-15 nats per row"
+    assert line(certificate=loose) == "at most 1.0e-03 nats per row"
+    assert line(certificate=tight, iterations=3, stop_reason="converged") == "at most 1.0e-15 nats per row"
     assert line(certificate=sf.Certificate(0.0), converged=False, stop_reason="denied by the certificate") == "unknown"
     assert line(certificate=sf.Certificate(0.0, exists=False)) == "unknown"
 

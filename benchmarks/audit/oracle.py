@@ -76,7 +76,7 @@ def shortfall(name: str, model: Any, reached: float, best: float, rows: float, r
 
 
 def agreement(name: str, said: float, truth: float, rows: float, tolerance: float) -> Value:
-    """A figure that has one right value, as a bound of 0 on its distance from the oracle's, in nats a row."""
+    """A figure that has one right value, as a bound of 0 on its distance from the oracle's, in nats per row."""
     return Value(name, abs(said - truth) / rows, 0.0, True, True, tolerance * max(1.0, abs(truth) / rows))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Value:
-    """The distance of a fit from its optimum: `truth` by an oracle, `claimed` by the certificate, in nats a row.
+    """The distance of a fit from its optimum: `truth` by an oracle, `claimed` by the certificate, in nats per row.
 
     `bound` says whether the certificate calls its number proven. `rounding` is what float64 cannot tell from 0 in the
     objective of a row; a bound that is exceeded by less is kept. `converged` is what the fit says of itself.

@@ -127,7 +127,7 @@ def mishaps(findings: Findings) -> str:
 
 #: Title and table of each kind of record.
 TABLES: tuple[tuple[str, type[Record], Callable[[Sequence[Record]], str]], ...] = (
-    ("Values: the distance from the optimum in nats a row", Value, values),
+    ("Values: the distance from the optimum in nats per row", Value, values),
     ("Existence of the maximum", Existence, existence),
     ("Coverage of intervals", Coverage, coverage),
     ("Sampled answers, in their own standard errors", Sampled, sampled),

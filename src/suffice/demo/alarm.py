@@ -32,7 +32,7 @@ def bayesian_network() -> Exhibit:
         str(net.query(ASKED, given=SEEN)),
         "and under the network that the rows were drawn from:",
         str(truth.query(ASKED, given=SEEN)),
-        f"The fit gives the rows that it has seen {gained:.4f} nats a row more than the truth does.",
+        f"The fit gives the rows that it has seen {gained:.4f} nats per row more than the truth does.",
     )
     about = f"{len(net.nodes)} variables, {len(net.edges)} arrows, {net.report_.rows:,} rows; prior BDeu of 10 rows."
     return Exhibit("alarm", "ALARM, a Bayesian network of a patient under anaesthesia", about, finding, net)

@@ -67,7 +67,7 @@ class Members:
         return np.asarray((np.where(sums == 0, 0.0, eta) * sums).sum(axis=1) - weight * normalizers + base)
 
     def decrement(self, cell: int, mean: Floats) -> float | None:
-        """Half the squared Newton decrement at a mean of T, in nats a value; None at the edge of the family.
+        """Half the squared Newton decrement at a mean of T, in nats per value; None at the edge of the family.
 
         The log-likelihood is concave in the natural parameters, with the covariance of T as its curvature.
         """

@@ -12,7 +12,7 @@ from suffice.fitting.report import Report
 #: statistics in other units than those of the solver, move it by a little.
 SLACK = 10.0
 #: A gap that rounding may leave where columns hardly vary, whatever the tolerance. Of a gap in standard deviations half
-#: the square is lost, some 1e-10 nats a row.
+#: the square is lost, some 1e-10 nats per row.
 ROUNDED = 1e-5
 #: What stands for the tolerance of a closed form, which has none: its gap is rounding.
 CLOSED_FORM = 1e-5

@@ -198,8 +198,8 @@ class Certificate:
 
     `moment_gap` is the largest gap between observed and expected statistics, in standard errors of the statistic, in
     every model. `slope` is the largest component of the gradient of the objective at the result, in the unit that
-    `slope_unit` names. `value_gap` bounds how much the objective (in nats a
-    row) could still rise, or is None where no bound is known; `bound` is False where it is only an estimate. `exact`
+    `slope_unit` names. `value_gap` bounds how much the objective (in nats
+    per row) could still rise, or is None where no bound is known; `bound` is False where it is only an estimate. `exact`
     says whether the expected statistics were computed exactly; where not, `engine` says how and `monte_carlo` how well.
     `exists` says whether the maximum is attained (None: not decided) and `directions` name what runs to infinity, or to
     the edge, where it is not. `curvature` says whether a latent model is identified where EM has stopped. `formula`
@@ -225,7 +225,7 @@ class Certificate:
         within = (
             None
             if self.value_gap is None
-            else f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"
+            else f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats per row"
         )
         if self.slope is not None:
             lines.append(("slope", f"{self.slope:.1e} ({self.slope_unit})"))
@@ -274,7 +274,7 @@ class Report:
     `log_likelihood` is the sum over rows, natural logarithm; `objective` is what was maximised, with a prior the
     log-likelihood and the log prior up to a constant. ``aic = 2 k - 2 log_likelihood`` and
     ``bic = k log(weight) - 2 log_likelihood``: smaller is better. `bic_score` is ``-bic / 2``, the score that structure
-    learners maximise. `kl_divergence` is KL(empirical || model) in nats a row for discrete data; it equals
+    learners maximise. `kl_divergence` is KL(empirical || model) in nats per row for discrete data; it equals
     ``-empirical_entropy - log_likelihood / weight``.
 
     `estimate` is "maximum likelihood", "MAP" or "posterior mean"; where nodes of a network have different ones, those
@@ -344,7 +344,7 @@ class Report:
 
     @property
     def kl_divergence(self) -> float | None:
-        """KL(empirical || model) in nats a row; None where the data are not discrete."""
+        """KL(empirical || model) in nats per row; None where the data are not discrete."""
         if self.empirical_entropy is None or self.weight <= 0:
             return None
         return max(0.0, -self.empirical_entropy - self.log_likelihood / self.weight)
@@ -352,7 +352,7 @@ class Report:
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
         weight = "" if self.weight == self.rows else f", weight {self.weight:,.6g}"
-        times = {0: "from a summary", 1: "read once"}.get(self.passes, f"gone through {self.passes:,} times")
+        times = {0: "from a summary", 1: "read once"}.get(self.passes, f"in {self.passes:,} passes")
         lines = [("model", self.model), ("rows", f"{self.rows:,}{weight}, {times}")]
         if self.plan:
             lines.append(("plan", self.plan))
@@ -373,7 +373,7 @@ class Report:
         if self.log_evidence is not None:
             lines.append(("log evidence", f"{self.log_evidence:,.6f}"))
         if self.kl_divergence is not None:
-            lines.append(("KL(data || model)", f"{self.kl_divergence:.6g} nats a row"))
+            lines.append(("KL(data || model)", f"{self.kl_divergence:.6g} nats per row"))
         lines += self.certificate.lines(closed=self.is_exact)
         shown = self.warnings[:4]
         lines += [("warning", text) for text in shown]

@@ -129,7 +129,7 @@ def _figures(report: Report) -> str:
         ("log-likelihood", _amount(report.log_likelihood), "sum, natural log"),
         ("parameters", f"{report.n_params:,}", f"AIC {_amount(report.aic)}"),
         ("moment gap", _tiny(report.certificate.moment_gap), STANDARD_ERRORS),
-        ("from the optimum", *(("exact", "a closed form") if exact else (away, "nats a row"))),
+        ("from the optimum", *(("exact", "a closed form") if exact else (away, "nats per row"))),
     ]
     shown = "".join(
         f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}<small>{html.escape(unit)}</small></dd></div>"

@@ -204,7 +204,7 @@ def test_the_estimate_of_em_under_a_prior() -> None:
     mode = sf.BayesianNetwork([("a", "b")], prior=2.5, estimate="map", tolerance=1e-12).fit(gaps)
     np.testing.assert_allclose(mean.table("b").values, mode.table("b").values, rtol=1e-9)
     assert mean.report_.estimate == "MAP"
-    assert "under pseudo-counts + 1" in str(mean.report_)
+    assert "under Dirichlet priors of the pseudo-counts + 1" in str(mean.report_)
     assert mode.report_.estimate == "MAP"
     with pytest.raises(sf.EstimateError, match=r"pseudo-counts \+ 1 with estimate='mean'"):
         _ = mean.node("b").posterior_

@@ -25,7 +25,7 @@ def rows_of(texts: Any, order: int) -> dict[tuple[str, ...], Counter[str]]:
 
 
 def loss(chain: Any, texts: Any, order: int, added: float) -> float:
-    """What the rows of a chain lose to ``(n + added) / (N + added * 3)``, in nats a step."""
+    """What the rows of a chain lose to ``(n + added) / (N + added * 3)``, in nats per step."""
     lost, steps = 0.0, 0
     for history, counts in rows_of(texts, order).items():
         row = chain.row(["<s>", *history] if len(history) < order else history).values

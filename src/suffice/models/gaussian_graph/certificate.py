@@ -24,7 +24,7 @@ class PrecisionMeasurement:
 
     `gap` is the largest difference of an edge, or a variance, of K^-1 and of the rows in standard deviations of the
     product in one row, which tolerances are about; `moment_gap` is the same in standard errors of the total, `slope` in
-    nats. `value_gap` bounds what the objective can still rise by, in nats a row, where that is known; `exists` says
+    nats. `value_gap` bounds what the objective can still rise by, in nats per row, where that is known; `exists` says
     whether a maximum does; `spurious` counts entries other than 0 where the graph has no edge.
     """
 
@@ -39,7 +39,7 @@ class PrecisionMeasurement:
 def measure(
     structure: GraphStructure, K: Floats, S: Floats, ridge: Ridge | None, weight: float
 ) -> PrecisionMeasurement:
-    """How far the edges of W = K^-1 are from those of S, and how much the objective can still rise (nats a row).
+    """How far the edges of W = K^-1 are from those of S, and how much the objective can still rise (nats per row).
 
     Put S on the diagonal and the edges of W. If the result V is positive definite then ``-log det V - p`` bounds the
     objective ``log det K - tr(S K)`` of every K from above (duality), so the maximum exists and the gap is at most

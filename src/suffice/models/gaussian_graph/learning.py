@@ -23,7 +23,7 @@ from suffice.solvers.covariance_selection import (
 )
 from suffice.solvers.registry import named, registered
 
-#: What a solver may leave of the objective, in nats a row, when rounding holds it off the maximum.
+#: What a solver may leave of the objective, in nats per row, when rounding holds it off the maximum.
 UNTOLD = 1e-6
 UNLIKE = (
     "Some columns are so nearly combinations of others that their precision cannot be told in float64. Leave out "

@@ -243,7 +243,7 @@ def estimate_name(options: Mapping[str, Any], emission: Emission, values: ChainP
 def parameterisation(options: Mapping[str, Any], emission: Emission, values: ChainParameters) -> str | None:
     """Where the mode that EM climbs to is not that of the prior as it was given."""
     penalised = estimate_name(options, emission, values, hidden=True) == "MAP" and options["estimate"] != "map"
-    return "under pseudo-counts + 1" if penalised else None
+    return "under Dirichlet priors of the pseudo-counts + 1" if penalised else None
 
 
 def undefined(

@@ -122,7 +122,7 @@ def gap_fields(
     return {
         "moment_gap": in_standard_errors(weight * slope, weight * variance, weight * noise),
         "slope": float(np.abs(slope).max(initial=0.0)),
-        "slope_unit": "nats a row per unit of a weight"
+        "slope_unit": "nats per row per unit of a weight"
         + ("" if (units == 1.0).all() else ", features in units of their spread"),
     }
 
@@ -178,7 +178,7 @@ def _value_gap(
     existence: WeightExistence,
     deadline: float,
 ) -> tuple[float | None, bool]:
-    """What the objective can still rise by, in nats a row, and whether that is a bound."""
+    """What the objective can still rise by, in nats per row, and whether that is a bound."""
     if isinstance(penalty, GaussianPenalty):
         return weight * penalty.loss_bound(measured.slope, measured.noise) + measured.rounding, True
     if isinstance(penalty, LaplacePenalty):
@@ -221,7 +221,7 @@ class _LateError(Exception):
 
 
 def _decrement(measured: _ExactMeasurement, deadline: float) -> float | None:
-    """Half the squared Newton decrement, which estimates how much the objective can still rise, in nats a row.
+    """Half the squared Newton decrement, which estimates how much the objective can still rise, in nats per row.
 
     None where the equations could not be solved: the distribution does not curve along the slope, or the time is up. A
     slope that rounding alone explains is none.

@@ -81,7 +81,7 @@ class MarkovNetwork(SummaryEstimator):
             no slope of the objective a row is larger), in units of the spread of the feature. Cells of tables have the
             unit 1. By default 1e-10, and 1e-7 for EM, where it is the slope of the observed log-likelihood.
         max_seconds: most seconds, including those of the certificate, about.
-        callback: called with the state after each iteration, objective in nats a row; True stops.
+        callback: called with the state after each iteration, objective in nats per row; True stops.
         run: see `RunOptions`.
 
     >>> rows = {"A": [0, 0, 1, 1, 1, 0], "B": [0, 1, 1, 1, 0, 0], "C": [0, 0, 1, 0, 1, 1]}
@@ -290,7 +290,7 @@ class MarkovNetwork(SummaryEstimator):
     estimate_log_partition = delegated(estimate_log_partition)
 
     def gis_lower_bound(self, weights: ArrayLike) -> float:
-        """The lower bound Q of the log-likelihood at other weights that iterative scaling maximises, in nats a row.
+        """The lower bound Q of the log-likelihood at other weights that iterative scaling maximises, in nats per row.
 
         It is equal to the mean log-likelihood at the weights of this network, and nowhere above it. With changes d of
         the weights, features f, negative ones less their least values, and their largest sum C it is

@@ -117,7 +117,7 @@ class _RowGaps:
     """What rows differ by from their counts.
 
     `gap` is the largest one in standard errors, `slope` the largest difference of counts, `deviations` the largest in
-    square roots of the expected count (at least 1), `lost` nats an event that are lost to the maximum. `never` names
+    square roots of the expected count (at least 1), `lost` nats per event that are lost to the maximum. `never` names
     some of the `n_never` events that were never seen after a history.
     """
 

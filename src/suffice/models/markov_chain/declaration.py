@@ -63,7 +63,7 @@ class MarkovChain(SummaryEstimator):
             brought together, or a text such as "500MB"; by default a share of what is free. Of a text file or an
             iterator: most bytes for counting, beside the counts themselves; runs sorted on disk are merged.
         max_iter: most iterations, where weights or a prior are learned.
-        tolerance: on the slope of what is maximised, in nats an event (or a row).
+        tolerance: on the slope of what is maximised, in nats per event (or a row).
         max_seconds: most seconds.
         progress: show a bar.
         callback: called with the state after each iteration; True stops the fit.

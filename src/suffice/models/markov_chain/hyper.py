@@ -93,7 +93,7 @@ class _PriorRows:
         return float(np.logaddexp.reduce(joint, axis=1).sum()), self.packed(share.mean(axis=0), fresh)
 
     def gap(self, x: Floats, mapped: Floats) -> float:
-        """Largest slope in the logarithm of a parameter, in nats a row."""
+        """Largest slope in the logarithm of a parameter, in nats per row."""
         assert self._seen is not None
         assert self._seen[0] is x
         return float(np.abs(self._seen[1]).max()) / len(self._rows.total)

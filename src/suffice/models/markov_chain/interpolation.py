@@ -83,7 +83,7 @@ class WeightEvidence:
         return np.flatnonzero(self._sums(self.number * (self.own != self.shorter)) == 0)
 
     def gap(self, weights: Floats) -> float:
-        """Largest slope that could still be climbed, in nats an event."""
+        """Largest slope that could still be climbed, in nats per event."""
         return _climb(weights, self.slopes(weights)[0])
 
 
@@ -112,7 +112,7 @@ def learn_weights(evidence: WeightEvidence, control: Control) -> Outcome:
 
 
 def _climb(weights: Floats, slope: Floats) -> float:
-    """Largest slope that could still be climbed, in nats an event."""
+    """Largest slope that could still be climbed, in nats per event."""
     with np.errstate(invalid="ignore"):
         return float(np.where(slope > 0, slope * (1.0 - weights), -slope * weights).max(initial=0.0))
 

@@ -57,7 +57,7 @@ Nodes = dict[Hashable, Any]
 #: mode, that of the Dirichlet posterior with one pseudo-count more in each cell.
 BY_EM = ESTIMATES | {"mean": "MAP"}
 #: What the report says about it.
-ONE_MORE = "under pseudo-counts + 1 (steps of the posterior mean), "
+ONE_MORE = "under Dirichlet priors of the pseudo-counts + 1, of which each M-step is a posterior mean, "
 #: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
 

@@ -255,7 +255,7 @@ class MarkovEMProblem(MarkovProblem, LatentProblem[Floats, Floats, MarkovFitted]
     # -- runs --------------------------------------------------------------------------------------------------------
 
     def solve(self, control: Control) -> Found[MarkovFitted]:
-        """Climb from every start, and keep the best; callbacks see weights as they are given, and nats a row."""
+        """Climb from every start, and keep the best; callbacks see weights as they are given, and nats per row."""
         options, callback = self.spec.options, control.callback
         if options["tolerance"] is None:
             control = replace(control, tolerance=EM_TOLERANCE)
