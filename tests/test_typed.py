@@ -70,7 +70,9 @@ def test_pyright_takes_the_scripts_and_finds_every_mistake() -> None:
     pyright = shutil.which("pyright", path=str(Path(sys.executable).parent))
     if pyright is None:
         pytest.skip("pyright is not installed; mypy checks the same scripts")
-    done = subprocess.run([pyright, "--outputjson", "-p", str(TYPED)], capture_output=True, text=True, check=False)
+    # The packages of this environment, whether it is activated or not.
+    command = [pyright, "--outputjson", "--pythonpath", sys.executable, "-p", str(TYPED)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout.startswith("{"):
         pytest.skip(f"pyright cannot run here: {done.stderr.strip()[-200:]}")
     assert json.loads(done.stdout)["generalDiagnostics"] == []
