@@ -111,11 +111,16 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "n_sample": ("steps", "n"),
     "num_samples": ("steps", "n"),
     "size": ("n", "steps"),
+    "time_column": ("time", "order"),
+    "id": ("group",),
     "length": ("length", "steps", "lengths"),
-    "n_steps": ("steps",),
+    "n_steps": ("steps", "slices"),
+    "steps": ("slices",),
+    "n_time_slice": ("slices",),
+    "n_time_slices": ("slices",),
     "names": ("columns", "variables"),
     "feature_names": ("columns",),
-    "variables": ("columns", "structure"),
+    "variables": ("columns", "structure", "nodes"),
     "df": ("data", "X"),
     "dataframe": ("data", "X"),
     "X": ("data", "sequences"),
@@ -163,8 +168,19 @@ RESULTS: Mapping[str, tuple[str, ...]] = {
     "simulate": ("sample",),
     "rvs": ("sample",),
     "generate": ("sample",),
-    "posterior": ("query", "posterior_"),
-    "inference": ("query",),
+    "posterior": ("query", "posterior_", "smooth"),
+    "inference": ("query", "smooth"),
+    "query": ("smooth",),
+    "forward_inference": ("filter",),
+    "backward_inference": ("smooth",),
+    "predict": ("map_query",),
+    "predict_proba": ("smooth",),
+    "decode": ("map_query",),
+    "get_interface_nodes": ("parents",),
+    "get_slice_nodes": ("nodes_",),
+    "get_intra_edges": ("parents",),
+    "get_inter_edges": ("parents",),
+    "edges": ("parents",),
     "map": ("map_query",),
     "state_names": ("states",),
     "save": ("write",),
@@ -175,7 +191,7 @@ RESULTS: Mapping[str, tuple[str, ...]] = {
     "fit_predict": ("predict",),
     "get_partition_function": ("log_partition_", "log_partition"),
     # hmmlearn, pomegranate
-    "viterbi": ("predict", "decode"),
+    "viterbi": ("predict", "decode", "map_query"),
     "emissionprob_": ("emission_probabilities_",),
     "lambdas_": ("emissions_",),
     "n_components": ("states_",),
@@ -203,7 +219,8 @@ RESULTS: Mapping[str, tuple[str, ...]] = {
     "loglik": ("log_likelihood_",),
     "lower_bound_": ("log_likelihood_",),
     "pvalues": ("summary",),
-    "conf_int": ("intervals",),
+    "conf_int": ("intervals", "confidence_intervals"),
+    "intervals": ("confidence_intervals",),
     "cov_params": ("covariance_",),
     "resid": ("residuals",),
     "fittedvalues": ("predict",),
@@ -370,9 +387,7 @@ def missing_attribute(model: object, name: str, options: Iterable[str], *, is_fi
     if name.endswith("_") and not is_fitted:
         return NotFittedError(f"This {kind.__name__} has no {name} yet.{near} Call fit first, or check the name.")
     results = ", ".join(dict.fromkeys(public for public in known if public.endswith("_") and public[0] != "_"))
-    return MissingAttributeError(
-        f"{kind.__name__} has no attribute {name!r}.{near} What it has learned is in {results}."
-    )
+    return MissingAttributeError(f"{kind.__name__} has no attribute {name!r}.{near} Its results are: {results}.")
 
 
 def settable(model: object, name: str, options: Sequence[str]) -> str:
@@ -404,8 +419,11 @@ def _meant_attribute(name: str, known: Sequence[str]) -> str:
     candidates = (f"{name}_", name.removesuffix("_"), *RESULTS.get(name, ()))
     here = next((other for other in candidates if other in known), None)
     if here is not None and name in METHODS_ELSEWHERE:
-        return f" Did you mean {here!r}, a number, of {METHODS_ELSEWHERE[name]}? Of other rows there is score_samples."
-    public = [other for other in known if not other.startswith("_")]
+        return (
+            f" Did you mean {here!r}? It is a number, of {METHODS_ELSEWHERE[name]}; of others there is score_samples."
+        )
+    # Those that route metadata are called by scikit-learn alone.
+    public = [other for other in known if not (other.startswith("_") or other.endswith("_request"))]
     return meant(name, public) if here is None else f" Did you mean {here!r}?"
 
 

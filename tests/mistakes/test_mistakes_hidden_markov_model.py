@@ -148,7 +148,7 @@ TABLE: list[Row] = [
     (
         "hmm.bic(x, [20, 20])",
         sf.MissingAttributeError,
-        "Did you mean 'bic_', a number, of the rows that were learned from? Of other rows there is score_samples.",
+        "Did you mean 'bic_'? It is a number, of the rows that were learned from; of others there is score_samples.",
     ),
     ("raw.fit(x, [20, 30])", sf.DataError, "40 steps: lengths ... 2 numbers whose sum is 50"),
     ("raw.fit(x, lengths=[20, 30])", sf.DataError, "lengths ... 50 ... 40"),
