@@ -198,8 +198,8 @@ class Certificate:
 
     `moment_gap` is the largest gap between observed and expected statistics, in standard errors of the statistic, in
     every model. `slope` is the largest component of the gradient of the objective at the result, in the unit that
-    `slope_unit` names. `value_gap` bounds how much the objective (in nats per row) could still rise, or is None where no
-    bound is known; `bound` is False where it is only an estimate. `exact`
+    `slope_unit` names. `value_gap` bounds how much the objective (in nats per row) could still rise, or is None where
+    no bound is known; `bound` is False where it is only an estimate. `exact`
     says whether the expected statistics were computed exactly; where not, `engine` says how and `monte_carlo` how well.
     `exists` says whether the maximum is attained (None: not decided) and `directions` name what runs to infinity, or to
     the edge, where it is not. `curvature` says whether a latent model is identified where EM has stopped. `formula`
