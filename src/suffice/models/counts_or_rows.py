@@ -25,7 +25,7 @@ def refuse_counts(data: object, columns: object, states: Mapping[Any, Variable],
     if counts.ndim > 2 and columns is None:
         raise DataError(
             f"An array of {shape} whole numbers can only be the table of counts of {listing(names)}, and nothing says "
-            f"which axis is which. Give it as {asked}."
+            f"which axis is which. Give one name for each axis: {asked}."
         )
     fits = all(
         name not in states or states[name].card == length for name, length in zip(known, counts.shape, strict=True)
