@@ -227,6 +227,7 @@ _ELSEWHERE = {
         ("GaussianHMM", "CategoricalHMM", "MultinomialHMM", "PoissonHMM", "GMMHMM", "HMM"), "HiddenMarkovModel"
     ),
     **dict.fromkeys(("CRF", "LinearChainCRF"), "ChainCRF"),
+    **dict.fromkeys(("DBN", "DynamicBN", "dDBN", "KTBN"), "DynamicBayesianNetwork"),
     **dict.fromkeys(("LogisticRegression", "LinearRegression", "PoissonRegressor", "glm", "ols", "Logit"), "GLM"),
     **dict.fromkeys(("GaussianMixture", "GMM"), "Mixture"),
     **dict.fromkeys(("Gaussian", "norm"), "Normal"),

@@ -257,8 +257,10 @@ def listing(values: Iterable[object], most: int = 12) -> str:
     return ", ".join(shown[:most]) + f", ... ({rest})"
 
 
-def meant(name: object, known: Iterable[object]) -> str:
+def meant(name: object, known: Iterable[object], *, cutoff: float = 0.6) -> str:
     """For a message, behind a full stop: the known name that comes nearest to one that is not known, if any does.
+
+    cutoff: how much alike they are at least, from 0 to 1.
 
     >>> meant("rian", ["rain", "wet"])
     " Did you mean 'rain'?"
@@ -268,7 +270,7 @@ def meant(name: object, known: Iterable[object]) -> str:
     # A comparison takes microseconds, and a vocabulary may have a million words.
     few = [other for _, other in zip(range(MOST_COMPARED), known, strict=False)]
     folded = {_spelled(other): other for other in reversed(few)}
-    near = get_close_matches(_spelled(name), folded, n=1, cutoff=0.6)
+    near = get_close_matches(_spelled(name), folded, n=1, cutoff=cutoff)
     return f" Did you mean {shortened(folded[near[0]])}?" if near else ""
 
 

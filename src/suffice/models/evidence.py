@@ -13,6 +13,7 @@ from suffice.domain import Domain, Variable, as_python
 from suffice.errors import (
     DataError,
     EstimateError,
+    LeftOutWarning,
     MissingColumnError,
     OptionError,
     SufficeError,
@@ -20,6 +21,7 @@ from suffice.errors import (
     listing,
     meant,
     shortened,
+    warn,
 )
 from suffice.options import doubles
 from suffice.records import record
@@ -132,6 +134,15 @@ def known_columns(domain: Domain, columns: Sequence[Hashable]) -> list[Variable]
             f"No column of the data is a node: the columns are {listing(columns)}, and the nodes are "
             f"{listing(domain.names)}. Rename the columns, or name those of an array with columns=."
         )
+    others = [column for column in columns if column not in domain]
+    for variable in domain.variables if others else ():
+        near = "" if variable.name in columns else meant(variable.name, others, cutoff=0.75)
+        if near:
+            warn(
+                f"There is no column of the node {variable.name!r}, which is summed out, and a column that is no node."
+                f"{near} Rename that column if it is meant, or leave it out.",
+                LeftOutWarning,
+            )
     return known
 
 

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from suffice.checks import choice
+from suffice.choices import Squarem, choices
+from suffice.errors import OptionError
 from suffice.options import Idle
+
+
+def check_em(options: Mapping[str, Any]) -> None:
+    """Refuse options of EM that make no sense, whether a fit comes to EM or not."""
+    choice(options["acceleration"], "acceleration", (None, *choices(Squarem)))
+    if "variance_floor" in options:
+        floor = options["variance_floor"]
+        if isinstance(floor, bool) or not (isinstance(floor, int | float) and 0 <= floor < 1):
+            raise OptionError(f"variance_floor is {floor!r}; expected a share of the variance of a column, 0 to 1.")
 
 
 def idle_without_em(hidden: str, *names: str) -> tuple[Idle, ...]:

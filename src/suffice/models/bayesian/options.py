@@ -12,7 +12,7 @@ from suffice.errors import OptionError, listing, meant
 from suffice.fitting.estimator import Estimator
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.structure import is_form
-from suffice.models.options_of_em import idle_without_em
+from suffice.models.options_of_em import check_em, idle_without_em
 from suffice.options import Idle
 
 #: Options that are dicts by node, with an example of one.
@@ -81,6 +81,7 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
                 f"range(10), or 'real', or nodes={{{name!r}: GLM(family=Poisson())}}."
             )
     whole_number(options["n_init"], "n_init")
+    check_em(options)
     # What is plainly right is not sent to those who know all that may be given: they load with what they serve.
     size = options["equivalent_sample_size"]
     if type(size) is not float or not 1e-300 <= size <= 1e300:

@@ -12,7 +12,7 @@ from suffice.errors import OptionError, listing, meant
 from suffice.models.bayesian.options import EQUIVALENT_SAMPLE_SIZE
 from suffice.models.bayesian.priors import check_sample_size
 from suffice.models.dynamic_network.structure import SliceStructure
-from suffice.models.options_of_em import idle_without_em
+from suffice.models.options_of_em import check_em, idle_without_em
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "missing": choices(MissingValues),
@@ -49,5 +49,11 @@ def read_options(options: Mapping[str, Any], structure: SliceStructure) -> dict[
             )
     check_sample_size(options["equivalent_sample_size"])
     whole_number(options["n_init"], "n_init")
+    check_em(options)
+    if options["hidden"] and all(node in options["hidden"] for node in structure.nodes):
+        raise OptionError(
+            f"hidden= names all nodes, {listing(structure.nodes)}, so that rows say nothing. Leave out those that are "
+            "seen."
+        )
     generator(options["random_state"])
     return declared

@@ -218,6 +218,11 @@ def read_series(
                 "whose rows are in order. Leave them out, or join the tables."
             )
         data, lengths = _end_to_end(tables)
+    if isinstance(data, np.ndarray) and data.dtype.names is None:
+        raise DataError(
+            f"Series are tables with a column for each node; found an array of shape {data.shape}, whose columns have "
+            "no names. Give a frame, or a dict such as {'rain': array[:, 0]}."
+        )
     source = open_source(data)
     if source.unordered and form.by is None:
         raise OptionError(

@@ -242,6 +242,12 @@ def read_slices(structure: Any, first: Any, inputs: Any, extra: Iterable[Hashabl
     if not parents:
         raise OptionError(f"The structure has no nodes; {EXPECTED}.")
     known = {*parents, *given}
+    for name in parents:
+        if isinstance(name, tuple) and len(name) == 2 and name[0] in known:
+            raise OptionError(
+                f"The name {name!r} is that of the node {name[0]!r} with {name[1]!r} in place of a whole number of "
+                f"slices. Write ({name[0]!r}, -1) for the slice before."
+            )
     check_acyclic({n: [p for p in above if lag_of(p) == 0 and p not in given] for n, above in parents.items()})
     for node, above in parents.items():
         if len(set(above)) != len(above):
@@ -286,10 +292,11 @@ def _parents(structure: Any, option: str, *, lags: bool) -> Parents:
         pairs = [_pair(arc) for arc in structure]
     parents: dict[Hashable, list[Hashable]] = {}
     for parent, child in pairs:
+        parent, child = _in_one_slice(parent, child) if lags else (parent, child)
         if is_timed(child):
             raise OptionError(
-                f"The arc {parent!r} -> {child!r} ends at a slice other than the one that is declared. Arcs end at a "
-                "plain name; of one that leads to the next slice, write the parent as (name, -1)."
+                f"The arc {parent!r} -> {child!r} ends at a slice other than the one that is declared. End arcs at a "
+                "plain name; of one that leads to the next slice, give the parent as (name, -1)."
             )
         _hashable(child)
         parents.setdefault(child, [])
@@ -298,6 +305,14 @@ def _parents(structure: Any, option: str, *, lags: bool) -> Parents:
     for name in [name_of(parent) for above in parents.values() for parent in above if lag_of(parent) == 0]:
         parents.setdefault(name, [])
     return {child: tuple(above) for child, above in parents.items()}
+
+
+def _in_one_slice(parent: Any, child: Any) -> tuple[Any, Any]:
+    """An arc between numbered slices, ``(("x", 0), ("y", 1))`` as of pgmpy, as one that ends in the slice looked at."""
+    if not (is_timed(parent) and is_timed(child) and 0 <= parent[1] <= child[1]):
+        return parent, child
+    lag = int(child[1]) - int(parent[1])
+    return ((parent[0], -lag) if lag else parent[0]), child[0]
 
 
 def _pair(arc: Any) -> tuple[Any, Any]:
@@ -318,8 +333,8 @@ def _parent(parent: Any, child: Hashable, option: str, *, lags: bool) -> Any:
         return name
     if slices > 0:
         raise OptionError(
-            f"The arc {parent!r} -> {child!r} comes from a later slice. Slices before are negative: ({name!r}, "
-            f"{-slices})."
+            f"The arc {parent!r} -> {child!r} comes from a later slice. Give slices before as negative "
+            f"numbers: ({name!r}, {-slices})."
         )
     if -slices > FARTHEST:
         raise OptionError(

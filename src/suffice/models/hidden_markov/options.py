@@ -16,6 +16,7 @@ from suffice.models.hidden_markov.emissions.distributions import MixtureDistribu
 from suffice.models.hidden_markov.input import state_names
 from suffice.models.hidden_markov.priors import PARTS, split_prior
 from suffice.models.hidden_markov.structure import read_fixed, read_tied
+from suffice.models.options_of_em import check_em
 from suffice.options import Idle
 
 
@@ -71,3 +72,4 @@ def check_options(options: Mapping[str, Any]) -> None:
         )
     choice(options["estimate"], "estimate", (None, *choices(Estimate)))
     whole_number(options["n_init"], "n_init")
+    check_em(options)
