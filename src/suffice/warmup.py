@@ -25,6 +25,7 @@ from suffice.engines.chain_statistics import counts_by_code, diagonal_potentials
 from suffice.engines.gibbs import GibbsSampler
 from suffice.engines.junction_tree import plan_tree
 from suffice.engines.label_scores import ChainWeights, Matrix, Packing, ScoredSteps
+from suffice.engines.segment_chains import SegmentChains
 from suffice.engines.tree_covariance import TreeCovariance
 from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import MissingExtraError
@@ -95,6 +96,7 @@ def calls() -> Calls:
     yield from _junction_tree()
     yield from _gibbs()
     yield from _chains()
+    yield Call("segments", "chains of segments", _segments)
     yield from _runs()
     yield Call("logistic rows", "logistic rows", partial(row_distributions.logistic_rows, np.zeros(2), np.ones(2)))
     rows = dense_rows.RowProducts(compiled=True)
@@ -134,6 +136,14 @@ def _counting() -> Calls:
         name = f"counting {size}{kind}{' weighted' if weights is not None else ''}"
         kernel = f"count {kind} {'rows' if weights is None else 'weights'}"
         yield Call(kernel, name, partial(counting.count, codes, plan, weights))
+
+
+def _segments() -> None:
+    one, size = np.zeros((1, 2)), np.zeros(2)
+    chains = SegmentChains(np.zeros((2, 2)), np.array([0, 2]), size, np.zeros((2, 2)), one, one)
+    chains.expectations(np.ones(1))
+    chains.filtered()
+    chains.best_paths()
 
 
 def _gibbs() -> Calls:

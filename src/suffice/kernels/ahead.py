@@ -35,6 +35,7 @@ _SECONDS = {
     "junction tree walk": 4.0,
     "label scores": 5.8,
     "moments": 2.0,
+    "segments": 9.0,
     "weighted moments": 1.6,
 }
 #: Starting Python, importing NumPy, Numba and the engines.
