@@ -192,6 +192,7 @@ EFFECTS: dict[str, dict[str, Effect]] = {
         "estimate": ("map", {"prior": 2.0}, hmm()),
         "initial": ("stationary", {}, hmm(lambda model: model.n_params_)),
         "transitions": ([[0.5, 0.5], [0.0, 1.0]], {}, hmm()),
+        "durations": (sf.Poisson(), {}, hmm(lambda model: model.report_.log_likelihood)),
         "emissions": ([sf.Normal(4.0, 1.0), sf.Normal(0.0, 1.0)], {}, hmm()),
         "topology": ("left-right", {}, hmm()),
         "fixed": (("transitions",), {"transitions": [[0.5, 0.5], [0.5, 0.5]]}, hmm()),

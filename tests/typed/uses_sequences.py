@@ -57,6 +57,8 @@ def hidden() -> None:
     normal.fit(np.random.default_rng(0).normal(size=(30, 1)))
     assert_type(normal.means_, Floats)
     assert_type(normal.covars_, Floats)
+    lasting = sf.HiddenMarkovModel(2, sf.Normal(), durations=sf.Poisson()).fit([[0.0, 0.1, 3.0, 3.1, 0.2]])
+    assert_type(lasting.durations_, list[Any])
 
 
 def tagger() -> None:

@@ -39,6 +39,8 @@ def counted_certificate(
         standing = standing + learner.emission.standing(
             learner.gathered(statistics), parameters.emission, _called(names)
         )
+    if "durations" in learner.free:
+        standing = standing + learner.standing_of_durations(statistics, parameters.durations, _called(names))
     weight = float(statistics.visits.sum())
     exists = False if standing.directions else True if standing.decided else None
     lost = None if standing.lost is None or not weight > 0 else (standing.lost + _ROUNDING * standing.size) / weight
@@ -82,7 +84,8 @@ def climbed_certificate(
 
 def _gap_and_slope(statistics: Statistics, parameters: ChainParameters, learner: Learner) -> tuple[float, float | None]:
     """The largest gap in standard errors of the complete statistics, and the largest slope of a row of the chain."""
-    gaps, slopes = [_emission_gap(statistics, parameters, learner)], list[float]()
+    emitted = _emission_gap(statistics, parameters, learner)
+    gaps, slopes = [emitted, _duration_gap(statistics, parameters, learner)], list[float]()
     for rows in learner.rows(statistics, parameters):
         counts, shares = rows.counts + rows.pseudo, rows.probabilities
         total = counts.sum(axis=1, keepdims=True)
@@ -119,6 +122,16 @@ def _emission_gap(statistics: Statistics, parameters: ChainParameters, learner: 
     # A state without steps has no say, whatever its distribution.
     gain = float(np.where(np.isnan(gains), 0.0, gains).sum())
     size = float(np.abs(np.where(np.isfinite(now), now, 0.0)).sum())
+    return math.sqrt(2.0 * gain) if gain > _ROUNDING * size else 0.0
+
+
+def _duration_gap(statistics: Statistics, parameters: ChainParameters, learner: Learner) -> float:
+    """The same of durations: the root of twice what they could still rise by."""
+    if "durations" not in learner.free:
+        return 0.0
+    best = learner.learn(statistics, parameters)
+    now, then = (learner.value_of_durations(statistics, held.durations) for held in (parameters, best))
+    gain, size = float((then - now).sum()), float(np.abs(now).sum())
     return math.sqrt(2.0 * gain) if gain > _ROUNDING * size else 0.0
 
 
@@ -167,6 +180,9 @@ def _is_coercive(learner: Learner) -> bool:
         "initial": bool((learner.first[learner.structure.first] > 0).all()),
         "transitions": bool((learner.pairs[learner.structure.pairs] > 0).all()),
         "emissions": learner.emission.coercive,
+        "durations": all(
+            one.is_coercive(pseudo) for one, pseudo in zip(learner.durations, learner.pseudo_durations.T, strict=True)
+        ),
     }
     return all(held[name] for name in learner.free)
 

@@ -12,9 +12,11 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.models.hidden_markov.chains import Observed
+from suffice.models.hidden_markov.durations.check import lasting_again
+from suffice.models.hidden_markov.durations.segments import tables_of
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import ChainExpectation
-from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
+from suffice.models.hidden_markov.parameters import ChainParameters, SegmentCounts, Statistics
 from suffice.models.hidden_markov.rounds import HeldChains, SumsTogether
 
 #: Steps that are computed again, and those of each of many shards.
@@ -56,8 +58,14 @@ def _distance(left: Statistics, right: Statistics) -> float:
             np.abs(left.initial - right.initial).max(),
             np.abs(left.transitions - right.transitions).max(),
             abs(left.log_likelihood - right.log_likelihood),
+            *(np.abs(a - b).max() for a, b in zip(_segments(left), _segments(right), strict=True)),
         )
     )
+
+
+def _segments(statistics: Statistics) -> tuple[Floats, ...]:
+    counts = statistics.segments
+    return () if counts is None else (counts.ended, counts.cut)
 
 
 def expected_again(observed: Observed, emission: Emission, parameters: ChainParameters) -> Statistics:
@@ -70,14 +78,27 @@ def expected_again(observed: Observed, emission: Emission, parameters: ChainPara
         other = known[:, None] & (np.arange(size) != observed.labels[:, None])
         scores[other] = -np.inf
     posteriors = np.zeros_like(scores)
+    segments = _no_segments(observed, parameters)
     for s, weight in enumerate(observed.weights.tolist()):
         span = slice(int(observed.offsets[s]), int(observed.offsets[s + 1]))
-        mass, gamma, joint = _one(scores[span], parameters)
+        if segments is None:
+            mass, gamma, joint = _one(scores[span], parameters)
+        else:
+            mass, gamma, joint, counts = lasting_again(scores[span], parameters)
+            segments = segments + SegmentCounts(weight * counts.ended, weight * counts.cut)
         posteriors[span] = weight * gamma
         initial += weight * gamma[0]
         pairs += weight * joint
         total += weight * mass if weight > 0 else 0.0
-    return Statistics(initial, pairs, emission.statistics(observed.values, posteriors, parameters.emission), total)
+    sums = emission.statistics(observed.values, posteriors, parameters.emission)
+    return Statistics(initial, pairs, sums, total, segments)
+
+
+def _no_segments(observed: Observed, parameters: ChainParameters) -> SegmentCounts | None:
+    if not parameters.durations:
+        return None
+    longest = len(tables_of(parameters.durations, max(int(observed.lengths.max(initial=0)), 1))[0])
+    return SegmentCounts(*np.zeros((2, longest, len(parameters.durations))))
 
 
 def _one(scores: Floats, parameters: ChainParameters) -> tuple[float, Floats, Floats]:

@@ -27,6 +27,7 @@ from suffice.models.hidden_markov.decoding import LabelledStates, StateDecoder
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
+    inputs_of,
     open_observations,
     open_paths,
     split_form,
@@ -37,7 +38,7 @@ from suffice.models.hidden_markov.parameters import Statistics
 from suffice.models.hidden_markov.standard_errors import standard_errors
 from suffice.models.hidden_markov.tables import PROBABILITIES
 from suffice.models.hidden_markov.task import HiddenMarkovTask
-from suffice.models.sequence_lengths import lengths_apart, number_beside
+from suffice.models.sequence_lengths import number_beside
 from suffice.options import RunOptions, own_options
 from suffice.sources.sequences import ColumnOptions, FormOptions, SequenceForm
 
@@ -63,17 +64,20 @@ class HiddenMarkovModel(StatesEstimator):
             state. One distribution of one column serves several columns alike.
         covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states; "tied" is
             for the variance of `Normal` too.
-        prior: a number of pseudo-counts for first states, transitions and symbols, or a dict with some of "initial",
-            "transitions" and "emissions": numbers, arrays, `Dirichlet`, or the conjugate prior of the distribution. A
-            number says nothing about densities such as `Normal`; the report notes that they have no prior.
+        prior: a number of pseudo-counts for first states, transitions, symbols and tables of durations, or a dict with
+            some of "initial", "transitions", "emissions", "durations": numbers, arrays, `Dirichlet`, or the conjugate
+            prior of the distribution. A number says nothing about densities such as `Normal`; the report notes it.
         estimate: with a prior, "mean" (default: pseudo-counts are added as they are) or "map" (one less is added). In
             EM adding pseudo-counts climbs to the mode under Dirichlet(1 + pseudo-counts); densities take their mode.
         initial: start values (K,), or "stationary": the first state has the stationary distribution of the transitions.
             Zeros of all start values stay zero in every run.
         transitions: start values (K, K).
+        durations: how long states last, where that is not geometric: the longest duration of a table, its start values,
+            `Poisson` or `NegativeBinomial` (of the steps after the first); a list or dict by state. Such a state has
+            no transition to itself. A sequence begins with a segment; its end cuts the last one, which may last longer.
         emissions: start values: a matrix for symbols, else one distribution for each state.
         topology: "left-right" (no way back), "linear" (stay or go to the next), or None.
-        fixed: parts that keep their start values: some of "initial", "transitions", "emissions".
+        fixed: parts that keep their start values: some of "initial", "transitions", "emissions", "durations".
         tied: groups of states that share one emission.
         n_init: runs of EM; the first begins at the start values, the best is kept.
         random_state: seed of the starts.
@@ -107,6 +111,7 @@ class HiddenMarkovModel(StatesEstimator):
         estimate: Estimate | None = None,
         initial: Any = None,
         transitions: Any = None,
+        durations: Any = None,
         emissions: Any = None,
         topology: Topology | None = None,
         fixed: Any = (),
@@ -167,13 +172,13 @@ class HiddenMarkovModel(StatesEstimator):
             self
         """
         self._refuse_idle()
-        return self._learn(_inputs(sequences, states, sample_weight, SequenceForm(lengths, group, order, columns)))
+        return self._learn(inputs_of(sequences, states, sample_weight, SequenceForm(lengths, group, order, columns)))
 
     def partial_fit(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> Self:
         """Add sequences whose states are all known to those learned: equal to one fit of all."""
-        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
+        given = inputs_of(sequences, states, sample_weight, SequenceForm(**form))
         if self._bare_report() is None:
             return self._learn(given)
         return self._change(given, 1)
@@ -182,7 +187,7 @@ class HiddenMarkovModel(StatesEstimator):
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> Self:
         """Take sequences whose states are all known out again."""
-        return self._change(_inputs(sequences, states, sample_weight, SequenceForm(**form)), -1)
+        return self._change(inputs_of(sequences, states, sample_weight, SequenceForm(**form)), -1)
 
     def _learn(self, given: Inputs) -> Self:
         fit = run(self._task(), given, self._control())
@@ -222,6 +227,7 @@ class HiddenMarkovModel(StatesEstimator):
         return self.fitted_.columns
 
     initial_: Read[Floats] = delegated_property(HiddenMarkovFitted.initial)
+    durations_: Read[list[Any]] = delegated_property(HiddenMarkovFitted.durations)
     transitions_: Read[Floats] = delegated_property(HiddenMarkovFitted.transitions)
     emissions_: Read[list[Any]] = delegated_property(HiddenMarkovFitted.emissions)
     # The names of hmmlearn.
@@ -281,7 +287,7 @@ class HiddenMarkovModel(StatesEstimator):
     ) -> float:
         """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used but as `lengths`."""
         fitted = self.fitted_
-        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
+        given = inputs_of(sequences, states, sample_weight, SequenceForm(**form))
         if given["states"] is not None:
             warn("states are not used: the score is of sequences, whatever their states. accuracy compares states.")
         there = self._task().log_likelihood(replace(given, more={**given.more, "states": None}), fitted)
@@ -433,7 +439,7 @@ class HiddenMarkovModel(StatesEstimator):
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> dict[str, Any]:
         """As `standard_errors_`, of sequences that are given again: where the fit has not worked them out."""
-        problem = self._task().compared(_inputs(sequences, states, sample_weight, SequenceForm(**form)), self.fitted_)
+        problem = self._task().compared(inputs_of(sequences, states, sample_weight, SequenceForm(**form)), self.fitted_)
         values, step = self.fitted_.parameters, self._learned_from().step
         return standard_errors(problem.observed_information(values), problem.learner, values, step)
 
@@ -445,7 +451,7 @@ class HiddenMarkovModel(StatesEstimator):
         Rank of the information of the objective, what is flat, and whether EM stands at a maximum: two passes for each
         free parameter. `fit` looks by itself where that costs little, and tells it in the certificate.
         """
-        problem = self._task().compared(_inputs(sequences, states, sample_weight, SequenceForm(**form)), self.fitted_)
+        problem = self._task().compared(inputs_of(sequences, states, sample_weight, SequenceForm(**form)), self.fitted_)
         information = problem.observed_information(self.fitted_.parameters)
         if information is None:
             raise EstimateError("No parameter is free, or the information is not finite: there is nothing to look at.")
@@ -489,8 +495,3 @@ class HiddenMarkovModel(StatesEstimator):
             judged = Judgement(*figures, gap=held.step, matched=partial(held.matched, fitted), kept=held)
             model._adopt(Fit(fitted, report, judged))
         return model
-
-
-def _inputs(sequences: Any, states: Any, sample_weight: ArrayLike | None, form: SequenceForm) -> Inputs:
-    form, states = lengths_apart(form, sequences, states)
-    return Inputs(sequences, {"states": states, "sample_weight": sample_weight, "form": form})

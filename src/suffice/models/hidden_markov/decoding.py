@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ from suffice.engines.chain import Chains
 from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.engines.chain_messages import filtered
 from suffice.errors import DataError
-from suffice.models.hidden_markov.chains import chains
+from suffice.models.hidden_markov.chains import Observed, chains
+from suffice.models.hidden_markov.durations.decoding import SegmentBlock
 from suffice.models.hidden_markov.emissions.contract import Data
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
@@ -25,6 +26,70 @@ from suffice.models.hidden_markov.input import Opened, check_possible, numbered
 
 Codes = NDArray[np.intp]
 T = TypeVar("T")
+
+
+class StateBlock(Protocol):
+    """A block of sequences that answers, each time with log P of each of them (n,)."""
+
+    def posteriors(self) -> tuple[Floats, Floats]:
+        """P(state at a step | whole sequence) (steps, K)."""
+
+    def filtered(self) -> tuple[Floats, Floats]:
+        """P(state at a step | sequence up to that step) (steps, K)."""
+
+    def pairs(self) -> tuple[Floats, Floats]:
+        """P(state before a step, state at it | whole sequence) (steps, K, K)."""
+
+    def paths(self, most: int) -> tuple[Floats, tuple[NDArray[Any], Floats]]:
+        """The most probable paths (most, steps), and log P(path, sequence) (n, most)."""
+
+    def ahead(self, steps: int) -> tuple[Floats, Floats]:
+        """P(state | sequence) (n, steps, K) of the steps that follow."""
+
+    def drawn(self, count: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Paths (count, steps) from P(states | sequence)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlainBlock:
+    """A block of plain chains; `threads` serve those who draw, the others are one task of many."""
+
+    chain: Chains
+    threads: int | None
+
+    def posteriors(self) -> tuple[Floats, Floats]:
+        """By one pass forward and one backward."""
+        expected = self.chain.expectations(threads=1)
+        return expected.log_partition, expected.posteriors
+
+    def filtered(self) -> tuple[Floats, Floats]:
+        """By one pass forward."""
+        return filtered(self.chain, threads=1)
+
+    def pairs(self) -> tuple[Floats, Floats]:
+        """As `posteriors`."""
+        expected = self.chain.expectations(pairs=True, threads=1)
+        assert expected.pairs is not None
+        return expected.log_partition, expected.pairs
+
+    def paths(self, most: int) -> tuple[Floats, tuple[NDArray[Any], Floats]]:
+        """By Viterbi's recursion."""
+        codes, values = self.chain.best_paths(most, threads=1)
+        return values[:, 0], (codes, values)
+
+    def ahead(self, steps: int) -> tuple[Floats, Floats]:
+        """From the last state on."""
+        log_z, rows = self.filtered()
+        last, answers = rows[self.chain.offsets[1:] - 1], []
+        (transitions,) = self.chain.transitions
+        for _ in range(steps):
+            last = last @ transitions
+            answers.append(last)
+        return log_z, np.stack(answers, axis=1)
+
+    def drawn(self, count: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Read from the end."""
+        return np.asarray(self.chain.sample(count, random_state=rng, threads=self.threads))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,37 +129,23 @@ class StateDecoder:
         return self.asked.give(self._posteriors())
 
     def _posteriors(self) -> Floats:
-        def task(chain: Chains) -> tuple[Floats, Floats]:
-            expected = chain.expectations(threads=1)
-            return expected.log_partition, expected.posteriors
-
-        return np.concatenate(self._by_block(task))
+        return np.concatenate(self._by_block(lambda block: block.posteriors()))
 
     def filtered(self) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
         return self.asked.give(self._filtered())
 
     def _filtered(self) -> Floats:
-        return np.concatenate(self._by_block(lambda chain: filtered(chain, threads=1)))
+        return np.concatenate(self._by_block(lambda block: block.filtered()))
 
     def pairs(self) -> Any:
         """P(state at a step, state at the next | whole sequence) (steps - 1, K, K) of each sequence."""
-
-        def task(chain: Chains) -> tuple[Floats, Any]:
-            expected = chain.expectations(pairs=True, threads=1)
-            return expected.log_partition, expected.pairs
-
-        whole = np.concatenate(self._by_block(task))
+        whole = np.concatenate(self._by_block(lambda block: block.pairs()))
         return self.asked.give_each([rows[1:] for rows in self.asked.sequences.split(whole)])
 
     def _paths(self, most: int) -> tuple[Codes, Floats]:
         """The most probable paths (most, steps) of all sequences, best first, and log P(path, sequence) (n, most)."""
-
-        def task(chain: Chains) -> tuple[Floats, tuple[Any, Floats]]:
-            codes, values = chain.best_paths(most, threads=1)
-            return values[:, 0], (codes, values)
-
-        parts = self._by_block(task)
+        parts = self._by_block(lambda block: block.paths(most))
         return np.concatenate([part[0] for part in parts], axis=1), np.concatenate([part[1] for part in parts])
 
     def best(self, most: int) -> Any:
@@ -111,24 +162,27 @@ class StateDecoder:
         """`n` answers: paths of states drawn from P(states | sequence)."""
         fitted, observed = self.fitted, self.asked.sequences
         check_possible(ChainExpectation(observed, fitted.emission, self.threads).log_likelihoods(fitted.parameters))
-        chain = chains(observed, fitted.emission, fitted.parameters)
-        codes = np.asarray(chain.sample(n, random_state=rng, threads=self.threads))
+        codes = self._block(observed).drawn(n, rng)
         return [self.asked.give(fitted.named(row)) for row in codes]
 
     def ahead(self, steps: int) -> Any:
         """P(state | sequence) (steps, K) for the steps that follow each sequence."""
-        rows, answers = self._filtered()[self.asked.sequences.offsets[1:] - 1], []
-        for _ in range(steps):
-            rows = rows @ self.fitted.parameters.transitions
-            answers.append(rows)
-        return self.asked.give_each(np.stack(answers, axis=1))  # type: ignore[arg-type]
+        rows = np.concatenate(self._by_block(lambda block: block.ahead(steps), steps))
+        return self.asked.give_each(list(rows))
 
-    def _by_block(self, task: Callable[[Chains], tuple[Floats, T]]) -> list[T]:
+    def _block(self, observed: Observed, more: int = 0) -> StateBlock:
+        """Some sequences, which `more` steps may follow."""
+        fitted = self.fitted
+        if fitted.parameters.durations:
+            return SegmentBlock.of(observed, fitted.emission, fitted.parameters, more)
+        return PlainBlock(chains(observed, fitted.emission, fitted.parameters), self.threads)
+
+    def _by_block(self, task: Callable[[StateBlock], tuple[Floats, T]], more: int = 0) -> list[T]:
         """Answers for blocks of sequences; the task gives log P of each sequence of a block, then its answer."""
         fitted, observed = self.fitted, self.asked.sequences
 
         def work(span: tuple[int, int]) -> tuple[Floats, T]:
-            return task(chains(observed.take(*span), fitted.emission, fitted.parameters))
+            return task(self._block(observed.take(*span), more))
 
         parts = map_blocks(work, blocks(observed.offsets, fitted.emission.size), self.threads)
         check_possible(np.concatenate([mass for mass, _ in parts]), self.called)

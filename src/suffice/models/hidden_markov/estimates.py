@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Kinds of arrays whose cells are shares, and those of symmetric matrices.
 _SHARES, _SYMMETRIC = "simplex", {"symmetric", "shared"}
+#: Parameters of durations, which are at least 0.
+_LASTING = "duration"
 
 
 def inference_of(model: HiddenMarkovModel) -> Inference:
@@ -39,6 +41,7 @@ def _inference(model: HiddenMarkovModel, fitted: HiddenMarkovFitted, errors: Any
     parts = list(_parts(fitted))
     arrays = {"initial": fitted.parameters.initial, "transitions": fitted.parameters.transitions}
     arrays |= {f"emission.{name}": array for name, array in fitted.parameters.emission.items()}
+    arrays |= {f"durations.{state}": one.numbers for state, one in enumerate(fitted.parameters.durations)}
 
     def flat(values: Mapping[str, Any]) -> Floats:
         return np.array([float(np.asarray(values[name])[cell]) for name, cell, _, _ in parts])
@@ -46,10 +49,11 @@ def _inference(model: HiddenMarkovModel, fitted: HiddenMarkovFitted, errors: Any
     def flat_errors() -> Floats:
         made = errors()
         emitted = {f"emission.{name}": array for name, array in made["emissions"].items()}
-        return flat({"initial": made["initial"], "transitions": made["transitions"], **emitted})
+        lasting = {f"durations.{state}": array for state, array in enumerate(made.get("durations", ()))}
+        return flat({"initial": made["initial"], "transitions": made["transitions"], **emitted, **lasting})
 
     shares = np.array([kind == _SHARES for *_, kind in parts])
-    spreads = np.array([kind in ("variance",) for *_, kind in parts])
+    spreads = np.array([kind in ("variance", _LASTING) for *_, kind in parts])
     return Inference(
         tuple(title for _, _, title, _ in parts),
         flat(arrays),
@@ -68,6 +72,11 @@ def _parts(fitted: HiddenMarkovFitted) -> Iterator[tuple[str, tuple[int, ...], s
     for row, state in enumerate(states):
         for column, following in enumerate(states):
             yield "transitions", (row, column), f"P({following} | {state})", _SHARES
+    for number, one in enumerate(fitted.parameters.durations):
+        for position, title in enumerate(one.titles):
+            share, state = one.kind == _SHARES, states[number]
+            named = f"P({state} lasts {title})" if share else f"{title} of {state}'s steps after the first"
+            yield f"durations.{number}", (position,), named, _SHARES if share else _LASTING
     symbols = [str(symbol) for symbol in fitted.symbols] if isinstance(fitted.emissions[0], Categorical) else []
     for name, kind in fitted.emission.kinds.items():
         array = fitted.parameters.emission[name]
@@ -101,7 +110,9 @@ def again(model: HiddenMarkovModel) -> Any:
     copied = model.clone()
     if not fitted.hidden:
         return copied.set_params(emission=_knowing(options["emission"], fitted))
-    start = {"transitions": np.array(fitted.transitions), "n_init": 1}
+    start: dict[str, Any] = {"transitions": np.array(fitted.transitions), "n_init": 1}
+    if fitted.parameters.durations:
+        start["durations"] = [one.distribution() for one in fitted.parameters.durations]
     if not isinstance(options["initial"], str):
         start["initial"] = np.array(fitted.initial)
     plain = isinstance(fitted.emissions[0], Categorical)

@@ -17,8 +17,9 @@ from suffice.array_types import Floats
 from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.engines.symbol_chains import SymbolChains
 from suffice.models.hidden_markov.chains import CALLS, Observed, chains
+from suffice.models.hidden_markov.durations.segments import segment_chains
 from suffice.models.hidden_markov.emissions.contract import Emission, Symbols
-from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
+from suffice.models.hidden_markov.parameters import ChainParameters, SegmentCounts, Statistics
 from suffice.models.hidden_markov.segments import LONG, Segments
 
 
@@ -63,6 +64,8 @@ class ChainExpectation:
 
     def expect(self, parameters: ChainParameters) -> Statistics:
         """The statistics of all sequences; the log-likelihood is -inf where one has no path."""
+        if parameters.durations:
+            return self._by_segments(parameters)
         if self._symbols is not None and (statistics := self._by_symbols(*self._symbols, parameters)) is not None:
             return statistics
         size = len(parameters.initial)
@@ -75,6 +78,28 @@ class ChainExpectation:
             if part.n_sequences == 1 and part.n_steps * size > LONG:
                 return self._long(part, parameters)
             return self._block(part, parameters)
+
+        return sum(map_blocks(task, self._blocks, self.threads), start=0)  # type: ignore[return-value]
+
+    def _by_segments(self, parameters: ChainParameters) -> Statistics:
+        """The statistics of chains whose states have explicit durations."""
+        size = len(parameters.initial)
+        if not self.observed.n_sequences:
+            sums = self.emission.statistics(self.observed.values, np.zeros((0, size)), parameters.emission)
+            none = SegmentCounts(np.zeros((0, size)), np.zeros((0, size)))
+            return Statistics(np.zeros(size), np.zeros((size, size)), sums, segments=none)
+
+        def task(span: tuple[int, int]) -> Statistics:
+            part = self.observed.take(*span)
+            expected = segment_chains(part, self.emission, parameters, calls=CALLS).expectations(part.weights)
+            rows, counts, counted = expected.posteriors * part.step_weights[:, None], expected.sums, part.weights > 0
+            return Statistics(
+                counts.initial,
+                counts.pairs,
+                self.emission.statistics(part.values, rows, parameters.emission),
+                float(part.weights[counted] @ expected.log_partition[counted]),
+                SegmentCounts(counts.ended, counts.cut),
+            )
 
         return sum(map_blocks(task, self._blocks, self.threads), start=0)  # type: ignore[return-value]
 
@@ -111,6 +136,8 @@ class ChainExpectation:
 
     def log_likelihoods(self, parameters: ChainParameters) -> Floats:
         """Of each sequence (n,), one pass forward."""
+        if parameters.durations:
+            return self._masses_of_segments(parameters)
         if self._symbols is not None:
             symbols, words = self._symbols
             table = symbols.table(parameters.emission)
@@ -123,6 +150,13 @@ class ChainExpectation:
             if part.n_sequences == 1 and part.n_steps * len(parameters.initial) > LONG:
                 return np.array([Segments(part, self.emission, parameters).log_likelihood])
             return chains(part, self.emission, parameters).log_partition(threads=1, calls=CALLS)
+
+        return np.concatenate([np.zeros(0), *map_blocks(task, self._blocks, self.threads)])
+
+    def _masses_of_segments(self, parameters: ChainParameters) -> Floats:
+        def task(span: tuple[int, int]) -> Floats:
+            part = self.observed.take(*span)
+            return segment_chains(part, self.emission, parameters, calls=CALLS).log_partition()
 
         return np.concatenate([np.zeros(0), *map_blocks(task, self._blocks, self.threads)])
 

@@ -13,13 +13,16 @@ from suffice.array_types import Floats
 from suffice.checks import draw_count, listed_names, read_only, whole_number
 from suffice.errors import FileFormatError, MissingAttributeError, OptionError, listing, shortened
 from suffice.families.base import as_floats, generator, take_states
+from suffice.families.geometric import Geometric
 from suffice.fitting.estimator import as_frame
 from suffice.models.hidden_markov.build import emission_of
+from suffice.models.hidden_markov.durations.decoding import draw_paths
+from suffice.models.hidden_markov.durations.distributions import Staying, from_plain, to_plain
 from suffice.models.hidden_markov.emissions.contract import Data, Emission
 from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.input import Opened, columns_of, open_observations
-from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
+from suffice.models.hidden_markov.parameters import ChainParameters, SegmentCounts, Statistics
 from suffice.models.hidden_markov.structure import read_rows
 from suffice.sources.sequence_tables import side_by_side
 from suffice.sources.sequences import FormOptions, SequenceForm, is_table
@@ -67,6 +70,17 @@ class HiddenMarkovFitted:
     def emissions(self) -> list[Any]:
         """The distribution of each state."""
         return self.emission.distributions({name: array.copy() for name, array in self.parameters.emission.items()})
+
+    @property
+    def durations(self) -> list[Any]:
+        """How long each state lasts: a distribution of steps where it has a table, else of those after the first."""
+        leaving = (1.0 - np.diag(self.parameters.transitions)).tolist()
+        kinds = self.parameters.durations or (Staying(),) * len(self.states)
+        pairs = zip(kinds, leaving, strict=True)
+        return [
+            Geometric(probability=share) if isinstance(kind, Staying) and share > 0 else kind.distribution()
+            for kind, share in pairs
+        ]
 
     @property
     def means(self) -> Floats:
@@ -137,7 +151,8 @@ class HiddenMarkovFitted:
         size = len(self.states)
         data = self.emission.read([np.zeros(0)] * self.emission.width)
         emission = self.emission.statistics(data, np.zeros((0, size)), self.parameters.emission)
-        return Statistics(np.zeros(size), np.zeros((size, size)), emission)
+        none = SegmentCounts(np.zeros((0, size)), np.zeros((0, size))) if self.parameters.durations else None
+        return Statistics(np.zeros(size), np.zeros((size, size)), emission, segments=none)
 
     # -- what may come -----------------------------------------------------------------------------------------------
 
@@ -161,14 +176,7 @@ class HiddenMarkovFitted:
         steps, count = whole_number(steps, "steps"), 1 if n is None else whole_number(n, "n")
         draw_count(steps * count, "steps" if n is None else "steps times n")
         rng, parameters = generator(random_state), self.parameters
-        codes = np.empty((count, steps), np.intp)
-        rows = np.vstack([parameters.initial, parameters.transitions]).cumsum(axis=1)
-        rows[:, -1] = 1.0
-        before = np.zeros(count, np.intp)
-        for t in range(steps):
-            u = rng.random(count)
-            codes[:, t] = (u[:, None] >= rows[before]).sum(axis=1)
-            before = codes[:, t] + 1
+        codes = draw_paths(parameters, count, steps, rng) if parameters.durations else self._chain(count, steps, rng)
         columns = self.emission.draw(codes.ravel(), parameters.emission, rng)
         parts = [slice(start, start + steps) for start in range(0, steps * count, steps)]
         if frame is None or self.columns is None or len(columns) == 1:
@@ -179,6 +187,18 @@ class HiddenMarkovFitted:
             seen = [as_frame({name: values[part] for name, values in named.items()}, frame) for part in parts]
         states = list(self.named(codes))
         return (seen[0], states[0]) if n is None else (seen, states)
+
+    def _chain(self, count: int, steps: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Numbers of states (count, steps) of a plain chain."""
+        codes = np.empty((count, steps), np.intp)
+        rows = np.vstack([self.parameters.initial, self.parameters.transitions]).cumsum(axis=1)
+        rows[:, -1] = 1.0
+        before = np.zeros(count, np.intp)
+        for t in range(steps):
+            u = rng.random(count)
+            codes[:, t] = (u[:, None] >= rows[before]).sum(axis=1)
+            before = codes[:, t] + 1
+        return codes
 
     def named(self, codes: NDArray[np.intp]) -> NDArray[Any]:
         """States by name."""
@@ -205,6 +225,7 @@ class HiddenMarkovFitted:
             "hidden": self.hidden,
             "scores": list(self.scores),
             "passes": self.passes,
+            "durations": [to_plain(one) for one in self.parameters.durations],
         }
 
     @classmethod
@@ -226,7 +247,10 @@ class HiddenMarkovFitted:
             )
         if not all(_belongs(array, emission.kinds[name], size) for name, array in distributions.items()):
             raise FileFormatError(f"The parameters of the emissions are not those of {size} states.")
-        parameters = ChainParameters(initial, transitions, distributions)
+        durations = tuple(from_plain(one) for one in plain["durations"])
+        if len(durations) not in (0, size) or not all(one.inside() for one in durations):
+            raise FileFormatError(f"The durations are not those of {size} states.")
+        parameters = ChainParameters(initial, transitions, distributions, durations)
         rest = (int(plain["n_params"]), hidden, tuple(map(float, plain["scores"])), int(plain["passes"]))
         return cls(states, columns, emission, parameters, *rest)
 

@@ -13,6 +13,8 @@ from suffice.array_types import Floats
 from suffice.checks import is_list
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, SizeError, listing, shortened
+from suffice.fitting.contract import Inputs
+from suffice.models.sequence_lengths import lengths_apart
 from suffice.sources.sequences import (
     SequenceForm,
     Sequences,
@@ -47,6 +49,12 @@ def state_names(states: object) -> tuple[Hashable, ...]:
     if not names:
         raise OptionError("states is empty; expected at least one hidden state.")
     return names
+
+
+def inputs_of(sequences: Any, states: Any, sample_weight: ArrayLike | None, form: SequenceForm) -> Inputs:
+    """What a fit is given: the sequences, what is known of their states, and their form."""
+    form, states = lengths_apart(form, sequences, states)
+    return Inputs(sequences, {"states": states, "sample_weight": sample_weight, "form": form})
 
 
 def split_form(form: SequenceForm, data: object, states: Any) -> tuple[SequenceForm, Any]:

@@ -46,7 +46,9 @@ class LearnedFrom:
         if not (isinstance(step, float) and step >= 0.0):
             raise FileFormatError(f"The last step of EM in this file is {step!r}; expected a number of at least 0.")
         if errors is not None:
-            parts = ChainParameters(errors["initial"], errors["transitions"], errors["emissions"])
+            lasting = zip(fitted.parameters.durations, errors.get("durations", ()), strict=True)
+            held = tuple(one.holding(np.asarray(numbers)) for one, numbers in lasting)
+            parts = ChainParameters(errors["initial"], errors["transitions"], errors["emissions"], held)
             if _shapes(parts) != _shapes(fitted.parameters):
                 raise FileFormatError("The standard errors in this file are not those of the model's parameters.")
         return cls(statistics, learner, step, errors)
@@ -126,6 +128,16 @@ def _cells(rows: ChainRows, states: Sequence[object]) -> list[list[str]]:
 
 def _shapes(arrays: Statistics | ChainParameters) -> dict[str, tuple[int, ...]]:
     """The shapes of all arrays by name."""
-    return {"initial": np.shape(arrays.initial), "transitions": np.shape(arrays.transitions)} | {
-        f"emission.{name}": np.shape(array) for name, array in arrays.emission.items()
-    }
+    return (
+        {"initial": np.shape(arrays.initial), "transitions": np.shape(arrays.transitions)}
+        | {f"emission.{name}": np.shape(array) for name, array in arrays.emission.items()}
+        | _lasting_shapes(arrays)
+    )
+
+
+def _lasting_shapes(arrays: Statistics | ChainParameters) -> dict[str, tuple[int, ...]]:
+    """Those of durations; their counts have as many rows as the longest segment."""
+    if isinstance(arrays, ChainParameters):
+        return {f"durations.{state}": one.numbers.shape for state, one in enumerate(arrays.durations)}
+    counts = arrays.segments
+    return {} if counts is None else {"ended": counts.ended.shape[1:], "cut": counts.cut.shape[1:]}

@@ -12,6 +12,7 @@ from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
+from suffice.models.hidden_markov.durations.options import read_durations
 from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.input import state_names
 from suffice.models.hidden_markov.priors import PARTS, split_prior
@@ -66,9 +67,12 @@ def check_options(options: Mapping[str, Any]) -> None:
     split_prior(options["prior"])
     read_tied(options["tied"], names)
     fixed = options["fixed"]
-    if read_fixed(fixed) - {name for name in PARTS if options[name] is not None}:
+    _, known = read_durations(options["durations"], names)
+    given = {name for name in PARTS if options[name] is not None and (name != "durations" or (known and all(known)))}
+    if read_fixed(fixed) - given:
         raise OptionError(
-            f"fixed is {fixed!r}; what is fixed needs start values, by initial=, transitions= or emissions=."
+            f"fixed is {fixed!r}; what is fixed needs start values, by initial=, transitions=, emissions= or "
+            "durations=."
         )
     choice(options["estimate"], "estimate", (None, *choices(Estimate)))
     whole_number(options["n_init"], "n_init")

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from suffice.models.hidden_markov.declaration import HiddenMarkovModel
     from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 
+#: Columns of a table of durations.
+MOST_DURATIONS = 60
+
 
 def portrait_of(fitted: HiddenMarkovFitted) -> Portrait:
     """First states, transitions, and the distribution that each state emits."""
@@ -70,7 +73,8 @@ def portrait_of_model(model: HiddenMarkovModel) -> Portrait:
 def _variables(fitted: HiddenMarkovFitted) -> list[VariableDistribution]:
     """The first state, and the share of each state in the long run."""
     variables = [VariableDistribution("first state", fitted.states, tuple(fitted.initial.tolist()))]
-    shares = long_run(np.asarray(fitted.transitions))
+    # With explicit durations the share of a state in the long run is not that of the chain of segments.
+    shares = None if fitted.parameters.durations else long_run(np.asarray(fitted.transitions))
     if shares is not None:
         variables.append(VariableDistribution("state in the long run", fitted.states, tuple(shares.tolist())))
     return variables
@@ -82,12 +86,24 @@ def _tables(fitted: HiddenMarkovFitted) -> list[Callable[[], Grid | None]]:
         lambda: matrix_grid("First state", ["P"], states, fitted.initial, "share"),
         lambda: matrix_grid("Next state, given the state", states, states, fitted.transitions, "share"),
     ]
+    if fitted.parameters.durations:
+        tables.append(partial(_durations, fitted))
     if symbols:
         return [
             *tables,
             lambda: matrix_grid("Symbol, given the state", states, symbols, fitted.symbol_probabilities, "share"),
         ]
     return tables + _emissions(states, fitted.emissions)
+
+
+def _durations(fitted: HiddenMarkovFitted) -> Grid | None:
+    """P(steps) of each state, as far as all but a thousandth of the durations go; those of states that stay apart."""
+    pairs = zip(fitted.states, fitted.parameters.durations, strict=True)
+    shown = {state: np.exp(one.logs(MOST_DURATIONS)[0]) for state, one in pairs if len(one.numbers)}
+    longest = max(int(np.searchsorted(shares.cumsum(), 0.999)) + 1 for shares in shown.values())
+    rows = [np.pad(shares[:longest], (0, max(longest - len(shares), 0))) for shares in shown.values()]
+    steps = [str(d + 1) for d in range(longest)]
+    return matrix_grid("Steps that a state lasts", list(shown), steps, np.stack(rows), "share")
 
 
 def _emissions(
@@ -142,6 +158,8 @@ def _parameters(fitted: HiddenMarkovFitted) -> dict[str, Any]:
     """Where it begins, how it moves, and the distribution of each state."""
     distributions = zip(fitted.states, fitted.emissions, strict=True)
     tables: dict[str, Any] = {name: _table(fitted, name) for name in ("initial", "transitions")}
+    if fitted.parameters.durations:
+        tables["durations"] = dict(zip(fitted.states, map(_numbers, fitted.durations), strict=True))
     return tables | {"emissions": {state: _numbers(distribution) for state, distribution in distributions}}
 
 
@@ -156,7 +174,9 @@ def _numbers(distribution: Any) -> dict[str, Any]:
 def _text(fitted: HiddenMarkovFitted) -> str:
     distributions = zip(fitted.states, fitted.emissions, strict=True)
     emitted = "\n".join(f"{state}: {distribution}" for state, distribution in distributions)
-    return f"{_table(fitted, 'initial')}\n\n{_table(fitted, 'transitions')}\n\n{emitted}"
+    lasting = "".join(f"{state} lasts: {one}\n" for state, one in zip(fitted.states, fitted.durations, strict=True))
+    lasting = f"{lasting}\n" if fitted.parameters.durations else ""
+    return f"{_table(fitted, 'initial')}\n\n{_table(fitted, 'transitions')}\n\n{lasting}{emitted}"
 
 
 def _estimates(model: HiddenMarkovModel, level: float = 0.95, node: Hashable = None) -> Estimates:

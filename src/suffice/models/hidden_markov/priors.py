@@ -13,7 +13,7 @@ from suffice.errors import OptionError, listing
 from suffice.families.dirichlet import Dirichlet
 from suffice.options import doubles
 
-PARTS = ("initial", "transitions", "emissions")
+PARTS = ("initial", "transitions", "emissions", "durations")
 #: Pseudo-counts whose sums are numbers.
 MOST_COUNTS = 1e300
 

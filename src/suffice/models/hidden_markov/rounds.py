@@ -13,6 +13,8 @@ from typing import Any
 
 from suffice.domain import Variable
 from suffice.models.hidden_markov.chains import Observed
+from suffice.models.hidden_markov.durations.distributions import Duration
+from suffice.models.hidden_markov.durations.segments import check_segments
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.reals import naming_rows
 from suffice.models.hidden_markov.expectation import ChainExpectation
@@ -166,8 +168,10 @@ class CheckLabels:
 
     structure: TransitionStructure
     states: tuple[Hashable, ...]
+    durations: tuple[Duration, ...] = ()
 
     def __call__(self, prepared: ChainExpectation, parameters: object) -> int:
         """Of one shard."""
         self.structure.check_labels(prepared.observed, prepared.emission, self.states, prepared.called)
+        check_segments(prepared.observed, self.durations, self.states, prepared.called)
         return 0

@@ -131,7 +131,9 @@ def standard_errors(
     if information is not None:
         errors |= _by_delta_method(learner, parameters, information.coordinates, information.spectrum(step))
     emission = {name: errors[f"emission.{name}"] for name in parameters.emission}
-    return {"initial": errors["initial"][0], "transitions": errors["transitions"], "emissions": emission}
+    lasting = [errors[f"durations.{state}"][0] for state in range(len(parameters.durations))]
+    made = {"initial": errors["initial"][0], "transitions": errors["transitions"], "emissions": emission}
+    return made | ({"durations": lasting} if lasting else {})
 
 
 def is_cheap(steps: int, learner: Learner, parameters: ChainParameters, evaluations: int) -> bool:
@@ -149,6 +151,10 @@ def _called(coordinate: _Coordinate, states: Sequence[Hashable], symbols: Sequen
         return f"P(first state {states[cell]!r})"
     if coordinate.name == "transitions":
         return f"P({states[row]!r} -> {states[cell]!r})"
+    if coordinate.name.startswith("durations."):
+        state = states[int(coordinate.name.removeprefix("durations."))]
+        kind = f"P({cell + 1} steps)" if coordinate.kind == "simplex" else ("mean", "size")[cell]
+        return f"{kind} of the durations of state {state!r}"
     name = coordinate.name.removeprefix("emission.")
     if name == "probabilities" and symbols:
         return f"P({symbols[cell]!r} | state {states[row]!r})"
@@ -159,7 +165,8 @@ def _called(coordinate: _Coordinate, states: Sequence[Hashable], symbols: Sequen
 
 def _arrays(parameters: ChainParameters) -> dict[str, Floats]:
     rows = {"initial": parameters.initial[None], "transitions": parameters.transitions}
-    return rows | {f"emission.{name}": array for name, array in parameters.emission.items()}
+    lasting = {f"durations.{state}": one.numbers[None] for state, one in enumerate(parameters.durations)}
+    return rows | {f"emission.{name}": array for name, array in parameters.emission.items()} | lasting
 
 
 def _coordinates(learner: Learner, parameters: ChainParameters) -> list[_Coordinate]:
@@ -167,6 +174,8 @@ def _coordinates(learner: Learner, parameters: ChainParameters) -> list[_Coordin
     kinds: dict[str, str] = {name: "simplex" for name in ("initial", "transitions") if name in learner.free}
     if "emissions" in learner.free:
         kinds |= {f"emission.{name}": kind for name, kind in learner.emission.kinds.items()}
+    if "durations" in learner.free:
+        kinds |= {f"durations.{state}": one.kind for state, one in enumerate(parameters.durations) if len(one.numbers)}
     arrays = _arrays(parameters)
     for name, kind in kinds.items():
         array = arrays[name]
@@ -188,7 +197,7 @@ def _is_inside(learner: Learner, parameters: ChainParameters, coordinate: _Coord
     if coordinate.kind == "simplex":
         return True
     sides = (_moved(learner, parameters, coordinate, sign * WIDE) for sign in (1.0, -1.0))
-    return all(learner.emission.inside(side.emission) for side in sides)
+    return all(learner.inside(side) for side in sides)
 
 
 def _of_row(name: str, kind: str, row: tuple[int, ...], values: Floats) -> list[_Coordinate]:
@@ -220,7 +229,9 @@ def _moved(learner: Learner, parameters: ChainParameters, coordinate: _Coordinat
     if learner.stationary:
         initial = stationary(arrays["transitions"])
     emission = {name: arrays[f"emission.{name}"] for name in parameters.emission}
-    return ChainParameters(initial, arrays["transitions"], emission)
+    pairs = enumerate(parameters.durations)
+    durations = tuple(one.holding(arrays[f"durations.{state}"][0]) for state, one in pairs)
+    return ChainParameters(initial, arrays["transitions"], emission, durations)
 
 
 def _move(array: Floats, row: int, coordinate: _Coordinate, step: float) -> None:

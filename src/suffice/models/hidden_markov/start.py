@@ -45,6 +45,8 @@ from suffice.models.hidden_markov.start_rounds import (
 TRIES = 8
 SHORT_STEPS = 6
 MOVES = 5
+#: Steps of EM of a plain chain before durations become explicit.
+PLAIN_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,12 @@ class Start:
         return self.chains.sum(parameters, by=question)
 
     def begin(self, number: int, rng: np.random.Generator) -> ChainParameters:
-        """The start of a run: the first keeps what was given, all keep what is fixed and what is forbidden."""
+        """The start of a run: the first keeps what was given, all keep what is fixed and what is forbidden.
+
+        Explicit durations begin where a few steps of a plain chain lead, whose states last about as long.
+        """
+        if self.learner.durations:
+            return self._lasting(number, rng)
         keep = {"initial", "transitions", "emissions"} if number == 0 else set(self.learner.fixed)
         of = self.learner.structure
         given = {"initial": of.initial, "transitions": of.transitions, "emissions": of.emission}
@@ -73,6 +80,19 @@ class Start:
         tries = 1 if complete or one or self._labelled else TRIES
         starts = self._tries(keep, tries, rng)
         return starts[0] if tries == 1 else self._best(starts)
+
+    def _lasting(self, number: int, rng: np.random.Generator) -> ChainParameters:
+        of, plain = self.learner.structure, replace(self, learner=self.learner.plain())
+        begun = plain.begin(number, rng)
+        kept = number == 0 and of.emission is not None and of.transitions is not None
+        for _ in range(0 if kept else PLAIN_STEPS):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                begun = plain.learner.learn(self.chains.expect(begun), begun)
+        if number == 0:
+            initial = begun.initial if of.initial is None else of.initial
+            begun = replace(begun, initial=initial, emission=begun.emission if of.emission is None else of.emission)
+        return self.learner.from_plain(begun)
 
     def _best(self, tries: list[ChainParameters]) -> ChainParameters:
         """After a few steps on some of the sequences."""
@@ -247,4 +267,5 @@ def before_counts(start: Start, rng: np.random.Generator) -> ChainParameters:
         first if of.initial is None else of.initial,
         rows if of.transitions is None else of.transitions,
         start.idle(rng) if of.emission is None else of.emission,
+        start.learner.durations,
     )

@@ -26,7 +26,8 @@ class TransitionStructure:
     """What is given about a model, and what it forbids.
 
     `initial` (K,), `transitions` (K, K) and `emission` are start values, or None. `first` (K,) and `pairs` (K, K) say
-    which first states and transitions may happen; an emission holds its own zeros.
+    which first states and transitions may happen; an emission holds its own zeros. States that are `lasting` (K,) have
+    explicit durations, and no transition to themselves.
     """
 
     initial: Floats | None
@@ -34,17 +35,23 @@ class TransitionStructure:
     emission: Parameters | None
     first: NDArray[np.bool_]
     pairs: NDArray[np.bool_]
+    lasting: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, options: Mapping[str, Any], size: int, emission: Parameters | None) -> TransitionStructure:
-        """From the options of a model of so many states."""
+    def read(
+        cls, options: Mapping[str, Any], size: int, emission: Parameters | None, lasting: Sequence[bool] = ()
+    ) -> TransitionStructure:
+        """From the options of a model of so many states; `lasting` ones have explicit durations."""
         given = options["initial"]
         if isinstance(given, str) and given != "stationary":
             raise OptionError(f"initial is {given!r}; expected probabilities, or 'stationary'.")
         initial = None if isinstance(given, str) else read_rows(given, (size,), "initial")
         transitions = read_rows(options["transitions"], (size, size), "transitions")
         first, pairs = allowed_cells(options["topology"], initial, transitions, size)
-        return cls(initial, transitions, emission, first, pairs)
+        last = np.array(lasting, bool) if len(lasting) else np.zeros(size, bool)
+        _check_lasting(transitions, pairs, last)
+        pairs = pairs & ~np.diag(last)
+        return cls(initial, transitions, emission, first, pairs, last)
 
     def check_labels(
         self,
@@ -66,7 +73,7 @@ class TransitionStructure:
         inner = np.ones(len(labels), bool)
         inner[begins] = False
         later = np.flatnonzero(inner & (labels >= 0) & (np.roll(labels, 1) >= 0))
-        wrong[later] |= ~self.pairs[labels[later - 1], labels[later]]
+        wrong[later] |= ~(self.pairs | np.diag(self.lasting))[labels[later - 1], labels[later]]
         if wrong.any():
             step = int(np.argmax(wrong))
             number, step_there = observed.where(step)
@@ -113,6 +120,21 @@ class TransitionStructure:
                     f"{called(number)}, step {step_there} is in state {names[labels[step]]!r}, whose distribution in "
                     "emissions= gives its observation probability 0. Correct the states, or allow it."
                 )
+
+
+def _check_lasting(transitions: Floats | None, pairs: NDArray[np.bool_], lasting: NDArray[np.bool_]) -> None:
+    """Raise where a state of explicit durations stays by its transitions too, or has nowhere to go."""
+    for state in np.flatnonzero(lasting).tolist():
+        if transitions is not None and transitions[state, state] > 0:
+            raise OptionError(
+                f"transitions[{state}, {state}] is {transitions[state, state]:g}; expected 0: durations= says how long "
+                "that state lasts, and a segment of it is followed by another state."
+            )
+        if not np.delete(pairs[state], state).any():
+            raise OptionError(
+                f"State number {state} has explicit durations and no other state to go to, by topology= or "
+                "transitions=. Leave it out of a dict durations=, or allow a transition."
+            )
 
 
 def read_rows(given: Any, shape: tuple[int, ...], name: str) -> Floats | None:

@@ -19,6 +19,7 @@ from suffice.models.hidden_markov.baum_welch import BaumWelch, HiddenSequences
 from suffice.models.hidden_markov.build import emission_of
 from suffice.models.hidden_markov.counting import Counting, KnownSequences
 from suffice.models.hidden_markov.decoding import LabelledStates, StateDecoder
+from suffice.models.hidden_markov.durations.options import read_durations
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
@@ -72,7 +73,7 @@ class HiddenMarkovTask:
         start = self.start(data)
         start.learner.check_start(data.states)
         if data.chains.labelled:
-            data.chains.sum(None, by=CheckLabels(start.learner.structure, data.states))
+            data.chains.sum(None, by=CheckLabels(start.learner.structure, data.states, start.learner.durations))
         return start
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -109,6 +110,7 @@ class HiddenMarkovTask:
 
     def summarize(self, given: Inputs) -> Summary:
         """The counts of sequences whose states are all known, which stay where they are."""
+        self._refuse_durations()
         form: SequenceForm = given["form"] or SequenceForm()
         names = state_names(self.options["states"])
         counted = isinstance(self.options["states"], int | np.integer)
@@ -135,6 +137,7 @@ class HiddenMarkovTask:
         self, given: Inputs, form: SequenceForm, known: HiddenMarkovFitted | None, purpose: Purpose
     ) -> KnownSequences:
         """The counts that a summary holds."""
+        self._refuse_durations()
         beside = (given["states"], given["sample_weight"], *vars(form).values())
         if any(option is not None for option in beside):
             raise OptionError(
@@ -164,6 +167,14 @@ class HiddenMarkovTask:
         before = before_counts(start, generator(self.options["random_state"]))
         statistics = replace(chains.counted(before), initial=steps.initial, transitions=steps.transitions)
         return KnownSequences(statistics, before, emission, states, steps.names, given.data.rows, 0)
+
+    def _refuse_durations(self) -> None:
+        """A summary has no durations."""
+        if read_durations(self.options["durations"], state_names(self.options["states"]))[0]:
+            raise OptionError(
+                "A summary holds counts of transitions and of what states emit, and no durations: with durations= give "
+                "the sequences themselves, to fit or partial_fit(sequences, states)."
+            )
 
     def _there(
         self, table: SequenceTable, known: HiddenMarkovFitted | None, purpose: Purpose
