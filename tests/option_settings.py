@@ -217,6 +217,8 @@ DRAWN_FROM: dict[str, tuple[Callable[[], Any], Any]] = {
     "Gamma": (lambda: sf.Gamma(shape=2.0, prior=sf.Gamma(2.0, 1.0)), [0.5, 1.5, 0.2, 3.0, 0.9, 1.1]),
     "Gamma of any shape": (sf.Gamma, [0.5, 1.5, 0.2, 3.0, 0.9, 1.1]),
     "InverseGamma": (sf.InverseGamma, [0.5, 1.5, 0.2, 3.0, 0.9, 1.1]),
+    "StudentT": (sf.StudentT, [0.5, 0.7, 0.2, 9.0, 0.9, 1.1]),
+    "VonMises": (sf.VonMises, [0.5, 1.5, 0.2, 3.0, 0.9, 1.1]),
     "Beta": (sf.Beta, [0.5, 0.3, 0.2, 0.7, 0.9, 0.4]),
     "Dirichlet": (sf.Dirichlet, [[0.5, 0.5], [0.3, 0.7], [0.2, 0.8], [0.7, 0.3], [0.9, 0.1], [0.4, 0.6]]),
     "Geometric": (lambda: sf.Geometric(prior=sf.Beta(2.0, 1.0)), [0, 2, 1, 1, 0, 4]),

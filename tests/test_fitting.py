@@ -30,6 +30,7 @@ LAWS: dict[str, tuple[Callable[[], Any], Any]] = {
     "gamma": (sf.Gamma, ROWS),
     "beta": (sf.Beta, ROWS / 6),
     "inverse gamma": (sf.InverseGamma, ROWS),
+    "von mises": (sf.VonMises, ROWS),
     "dirichlet": (sf.Dirichlet, SHARES),
     "geometric": (sf.Geometric, COUNTS),
     "negative binomial": (lambda: sf.NegativeBinomial(size=2.5), COUNTS),

@@ -80,7 +80,6 @@ def test_every_model_has_a_setting() -> None:
     given |= {
         "LinearGaussianPrior",
         "MultivariateStudentT",
-        "StudentT",
     }  # Never fitted: what they take is a number of draws.
     given |= {"DynamicBayesianNetwork"}  # Its own tests go through what it takes.
     assert {type(setting.make()).__name__ for setting in SETTINGS.values()} == models - given

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from suffice.families.poisson import Poisson as Poisson
     from suffice.families.student import MultivariateStudentT as MultivariateStudentT
     from suffice.families.student import StudentT as StudentT
+    from suffice.families.von_mises import VonMises as VonMises
     from suffice.families.wishart import Wishart as Wishart
     from suffice.fitting.bootstrap import Bootstrap as Bootstrap
     from suffice.fitting.comparing import compare as compare
@@ -148,6 +149,8 @@ _EXPORTS: dict[str, str] = {
     "NegativeBinomial": "suffice.families.negative_binomial",
     "Normal": "suffice.families.normal",
     "Poisson": "suffice.families.poisson",
+    "StudentT": "suffice.families.student",
+    "VonMises": "suffice.families.von_mises",
     # joint priors
     "DirichletMixture": "suffice.families.dirichlet_mixture",
     "LinearGaussianPrior": "suffice.families.linear_gaussian_prior",
@@ -160,7 +163,6 @@ _EXPORTS: dict[str, str] = {
     "DirichletMultinomial": "suffice.families.dirichlet_multinomial",
     "Lomax": "suffice.families.lomax",
     "MultivariateStudentT": "suffice.families.student",
-    "StudentT": "suffice.families.student",
     # what columns hold, what may be asked of them, and the answers
     "Counts": "suffice.statistics",
     "Domain": "suffice.domain",

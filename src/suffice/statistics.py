@@ -163,6 +163,8 @@ FUNCTIONS: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Any], 
     "log": (np.log, lambda x: x > 0, "positive"),
     "log1m": (lambda x: np.log1p(-x), lambda x: x < 1, "below one"),
     "reciprocal": (np.reciprocal, lambda x: x > 0, "positive"),
+    "cos": (np.cos, np.isfinite, "finite"),
+    "sin": (np.sin, np.isfinite, "finite"),
 }
 
 

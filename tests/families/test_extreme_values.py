@@ -275,6 +275,7 @@ GIVEN: dict[str, tuple[Callable[..., Any], int]] = {
     "BetaPrime": (sf.BetaPrime, 3),
     "BetaNegativeBinomial": (sf.BetaNegativeBinomial, 3),
     "StudentT": (sf.StudentT, 3),
+    "VonMises": (sf.VonMises, 2),
     "Laplace": (sf.Laplace, 1),
 }
 WRONG = ("a", "1", 1 + 2j, np.complex128(1), math.nan, math.inf, 10**400, 10**5000, b"1", {1.0}, {"a": 1}, object())
@@ -293,7 +294,7 @@ def test_parameters_and_points_that_are_no_numbers_are_named(law: str) -> None:
     given = [0.5] * size
     for wrong in (5e-324, SMALLEST_NORMAL / 2):
         # The first parameter that must be positive.
-        first = {"Normal": 1, "Bernoulli": None, "Poisson": None, "Laplace": None}.get(law, 0)
+        first = {"Normal": 1, "Bernoulli": None, "Poisson": None, "Laplace": None, "VonMises": None}.get(law, 0)
         if first is not None:
             with pytest.raises(sf.OptionError, match=r"2\.23e-308"):
                 make(*[wrong if at == first else 0.5 for at in range(size)])

@@ -91,6 +91,7 @@ EFFECTS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, dict[str, Any]
         },
     ),
     "InverseGamma": (log_prob("InverseGamma", 0.5), {}),
+    "VonMises": (log_prob("VonMises", 0.5), {}),
     "Beta": (log_prob("Beta", 0.5), {}),
     "Dirichlet": (fit("Dirichlet", {"p": PAIRS[:, 0], "q": PAIRS[:, 1]}), {"columns": (["q", "p"], {})}),
     "BetaPrime": (log_prob("BetaPrime", 0.5), {"scale": (2.0, {"alpha": 2.0, "beta": 1.0})}),
@@ -117,7 +118,13 @@ EFFECTS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, dict[str, Any]
 
 #: Parameters that are given, or learned together with the others: none of them is an option of a fit by itself.
 PARAMETERS = {"probability", "probabilities", "rate", "alpha", "beta"}
-ALONE = {("InverseGamma", "shape"), ("InverseGamma", "scale")}
+ALONE = {
+    ("InverseGamma", "shape"),
+    ("InverseGamma", "scale"),
+    ("VonMises", "direction"),
+    ("VonMises", "concentration"),
+    ("StudentT", "df"),
+}
 #: What takes nothing but parameters, and `Wishart`, whose names are those of the variables of a network.
 BARE = {
     "BetaNegativeBinomial",

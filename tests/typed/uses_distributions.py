@@ -75,6 +75,7 @@ def main() -> None:
     assert_type(sf.NormalWishart([0.0], 1.0, 2.0, [[1.0]]).inverse_scale_, Floats)
     assert_type(sf.Wishart(2.0, [[1.0]]).dof_, float)
     assert_type(sf.DirichletMixture([1.0], [[1.0, 2.0]]).alphas_, Floats)
+    assert_type(sf.VonMises(1.0, 2.0).direction_ + sf.VonMises().fit([0.1, 0.5]).concentration_, float)
     assert_type(sf.StudentT(3.0).df_ + sf.StudentT(3.0).location_ + sf.StudentT(3.0).scale_, float)
     assert_type(sf.Lomax(2.0).shape_, float)
     assert_type(sf.BetaPrime(2.0, 1.0).scale_, float)

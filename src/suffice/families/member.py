@@ -316,6 +316,10 @@ class FamilyMember(ABC):
     #: Whether the sums of T are all that maximum likelihood needs; else members are learned from summaries.
     by_mean: ClassVar[bool] = False
 
+    def points(self, values: Floats) -> Floats:
+        """Values (n,) or (n, d) as points (n, d) whose distances say how near they are."""
+        return values[:, None] if values.ndim == 1 else values
+
     def concentration(self) -> float:
         """What grows without bound as the distribution collapses to a point; 0 for families that cannot.
 

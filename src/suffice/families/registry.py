@@ -23,6 +23,8 @@ from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.negative_binomial import NegativeBinomial
 from suffice.families.normal import Normal
 from suffice.families.poisson import Poisson
+from suffice.families.student import StudentT
+from suffice.families.von_mises import VonMises
 from suffice.registry import Registry
 
 FAMILIES: Registry[type[Distribution]] = Registry("suffice.families")
@@ -66,5 +68,7 @@ for _name, _family in (
     ("negative_binomial", NegativeBinomial),
     ("normal", Normal),
     ("poisson", Poisson),
+    ("student_t", StudentT),
+    ("von_mises", VonMises),
 ):
     FAMILIES.register(_name, _given(_family))

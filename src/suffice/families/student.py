@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
 from suffice.checks import draw_count
-from suffice.errors import EstimateError, OptionError
+from suffice.errors import EstimateError, NotFittedError, OptionError
 from suffice.families.base import Distribution, Seed, as_float, as_floats, as_numbers, as_shape, as_shares, generator
-from suffice.families.gamma_function import log_gamma_ratio
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
 from suffice.families.simplex import polygamma_drop
+from suffice.families.student_density import StudentTFormulas, log_constant, log_density
+from suffice.families.student_fit import StudentTFitted, StudentTTask
+from suffice.fitting.summaries import SummaryTask
+from suffice.options import NewtonOptions
 
 
 class StudentT(Distribution):
     """Student's t with `df` degrees of freedom, moved to `location` and stretched by `scale`.
+
+    Given with its degrees of freedom, or unfitted: `fit` then learns all three by maximum likelihood. No data determine
+    a largest likelihood, which grows without bound where df and scale go to 0 together: what is found is the maximum of
+    degrees of freedom of at least 0.2. Where the tails of the data are no heavier than normal ones, df is 1e6 and the
+    report says that it runs to infinity.
+
+    Args:
+        df: degrees of freedom, when given.
+        location: the centre, 0 unless said where df is given.
+        scale: the unit, 1 unless said where df is given.
+        run: see `NewtonOptions`.
 
     >>> float(StudentT(df=3).cdf(0.0))
     0.5
@@ -30,9 +44,56 @@ class StudentT(Distribution):
     location_: float
     scale_: float
 
-    def __init__(self, df: float, location: float = 0.0, scale: float = 1.0) -> None:
+    def __init__(
+        self,
+        df: float | None = None,
+        location: float | None = None,
+        scale: float | None = None,
+        **run: Unpack[NewtonOptions],
+    ) -> None:
         """See the class."""
-        super().__init__(df=df, location=location, scale=scale)
+        super().__init__(df=df, location=location, scale=scale, **run)
+
+    def _settle(self) -> None:
+        """Take over the parameters that the options give."""
+        options = self._options
+        self._parameters = {}
+        if options["df"] is not None:
+            given = {"df": options["df"], "location": options["location"], "scale": options["scale"]}
+            defaults = {"df": None, "location": 0.0, "scale": 1.0}
+            self._parameters = self._check({n: defaults[n] if v is None else v for n, v in given.items()})
+            idle = sorted(self._changed().keys() & NewtonOptions.__annotations__.keys())
+            if idle:
+                raise OptionError(f"{idle[0]}= would have no effect: df of the StudentT is given. Leave it out.")
+        elif options["location"] is not None or options["scale"] is not None:
+            raise OptionError(
+                "location= or scale= is given without df=. Give the degrees of freedom too, or leave all three out to "
+                "learn them."
+            )
+
+    @property
+    def n_params_(self) -> int:
+        """Number of free parameters: those that were learned."""
+        return 0 if self._parameters else int(self.fitted_.n_params)
+
+    @property
+    def parameters_(self) -> dict[str, Any]:
+        """Degrees of freedom, location and scale by name."""
+        if not self._parameters and self._fit is None:
+            raise NotFittedError(
+                "This StudentT has no parameters yet. Call fit, or give df, location, scale in the constructor."
+            )
+        return dict(self._parameters or self.fitted_.parameters)
+
+    def _task(self) -> SummaryTask[Any]:
+        if self._parameters:
+            raise OptionError(
+                "This StudentT is given by its degrees of freedom and is not fitted to rows. Leave df= out to learn it."
+            )
+        return StudentTTask(self._options)
+
+    def _fitted_from(self, plain: Mapping[str, Any]) -> Any:
+        return StudentTFitted.from_dict(plain)
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -43,10 +104,7 @@ class StudentT(Distribution):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value."""
-        values = as_numbers(x)
-        z = (np.where(np.isfinite(values), values, 0.0) - self.location_) / self.scale_
-        value = log_density(np.abs(z), self.df_) - math.log(self.scale_)
-        return np.asarray(np.where(np.isfinite(values), value, -np.inf))
+        return StudentTFormulas(self.df_, self.location_, self.scale_).log_prob(x)
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x)."""
@@ -162,25 +220,6 @@ class MultivariateStudentT(Distribution):
     def entropy(self) -> float:
         """E[-log p], in nats."""
         return standard_entropy(self.df_, len(self.location_)) + 0.5 * log_determinant(self.shape_)
-
-
-def log_density(size: Floats, df: Floats | float, d: int = 1) -> Floats:
-    """Log density of the standard distribution at a distance of `size` from its centre, entry by entry."""
-    return np.asarray(log_constant(df, d) - 0.5 * (df + d) * _log_tail(size, df))
-
-
-def log_constant(df: Floats | float, d: int) -> Floats:
-    """Log density at the centre, standard distribution: log Gamma((df + d)/2) - log Gamma(df/2) - d log(pi df)/2."""
-    return np.asarray(log_gamma_ratio(df / 2, d / 2) - 0.5 * d * np.log(math.pi * df))
-
-
-def _log_tail(size: Floats, df: Floats | float) -> Floats:
-    """log(1 + size^2 / df) for sizes of at least 0, also where the square overflows."""
-    from scipy.special import xlogy
-
-    large = size > 1e100
-    with np.errstate(over="ignore"):
-        return np.asarray(np.where(large, 2 * xlogy(1, size) - np.log(df), np.log1p(size**2 / df)))
 
 
 def standard_entropy(df: float, d: int) -> float:

@@ -21,6 +21,7 @@ from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.families.registry import family_named
+from suffice.families.student import StudentT
 from suffice.families.vectors import VectorFamily
 from suffice.models.hidden_markov.emissions.categorical import CategoricalEmission
 from suffice.models.hidden_markov.emissions.columns import ColumnsEmission
@@ -39,6 +40,7 @@ from suffice.models.hidden_markov.emissions.registry import (
     kind_for,
     register_emission,
 )
+from suffice.models.hidden_markov.emissions.student import student_emission
 from suffice.models.hidden_markov.emissions.surveys import (
     FamilySurvey,
     PartsSurvey,
@@ -449,6 +451,10 @@ register_emission(
         _symbol_variables,
         _survey_of_symbols,
     ),
+)
+register_emission(
+    "student t",
+    _Kind(lambda distribution, *_: isinstance(distribution, StudentT), student_emission, _numbers, _survey_of_normal),
 )
 register_emission("columns", _Kind(_is_of_columns, _of_columns, _variables_of_each, _survey_of_each))
 register_emission(

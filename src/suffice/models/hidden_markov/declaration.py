@@ -59,9 +59,9 @@ class HiddenMarkovModel(StatesEstimator):
     Args:
         states: how many hidden states, or their names.
         emission: the distribution of what is seen in a state, unfitted: `Categorical`, `Bernoulli`, `Normal`,
-            `MultivariateNormal`, `Poisson` or any other exponential family of one column, `Dirichlet` for proportions;
-            `Mixture` of one; or a list (or dict by column) of distributions for columns that are independent given the
-            state. One distribution of one column serves several columns alike.
+            `MultivariateNormal`, `Poisson`, `StudentT`, `VonMises` or any other family of one column, `Dirichlet` for
+            proportions; `Mixture` of one; or a list (or dict by column) of distributions for columns that are
+            independent given the state. One distribution of one column serves several columns alike.
         covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states; "tied" is
             for the variance of `Normal` too.
         prior: a number of pseudo-counts for first states, transitions, symbols and tables of durations, or a dict with

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.array_types import Floats
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.families import student
+from suffice.families import student_density
 from suffice.families.base import as_floats, generator
 from suffice.families.categoricals import Dirichlets
 from suffice.families.conjugate import as_point, tails
@@ -190,7 +190,7 @@ class RowPosteriors:
         """Log density (n,) of y (n,) at x (n, q), parameters integrated out: Student's t."""
         scale = np.sqrt(self.beta / self.alpha * (1 + np.einsum("ni,nij,nj->n", x, self.spread, x)))
         away = y - (x * self.weights).sum(axis=1)
-        return np.asarray(student.log_density(np.abs(away) / scale, 2 * self.alpha) - np.log(scale))
+        return np.asarray(student_density.log_density(np.abs(away) / scale, 2 * self.alpha) - np.log(scale))
 
     def after(self, x: Floats, y: Floats, seen: NDArray[np.bool_]) -> RowPosteriors:
         """The distributions after one more observation (x, y) in the rows `seen` (n,): a change of rank one."""

@@ -160,9 +160,8 @@ class FamilyEmission(Emission):
     # -- where EM begins ---------------------------------------------------------------------------------------------
 
     def points(self, data: Data) -> Floats:
-        """As they are."""
-        values = np.asarray(data[0], dtype=np.float64)
-        return values[:, None] if values.ndim == 1 else values
+        """As they are, or on the circle."""
+        return self._family.points(np.asarray(data[0], dtype=np.float64))
 
     def totals(self, data: Data, weights: Floats) -> Statistics:
         """The statistics of one distribution of all steps, in the first state."""
