@@ -23,6 +23,7 @@ from suffice.families.normal import Normal
 from suffice.families.registry import family_named
 from suffice.families.student import StudentT
 from suffice.families.vectors import VectorFamily
+from suffice.models.glm.declaration import GLM
 from suffice.models.hidden_markov.emissions.categorical import CategoricalEmission
 from suffice.models.hidden_markov.emissions.columns import ColumnsEmission
 from suffice.models.hidden_markov.emissions.contract import Emission
@@ -40,6 +41,7 @@ from suffice.models.hidden_markov.emissions.registry import (
     kind_for,
     register_emission,
 )
+from suffice.models.hidden_markov.emissions.regression import regression_emission
 from suffice.models.hidden_markov.emissions.student import student_emission
 from suffice.models.hidden_markov.emissions.surveys import (
     FamilySurvey,
@@ -479,5 +481,12 @@ register_emission(
         _mixture,
         _variables_of_components,
         _survey_of_components,
+    ),
+)
+# Read into memory wherever the rows are: how far the columns reach must be known.
+register_emission(
+    "regression",
+    _Kind(
+        lambda distribution, *_: isinstance(distribution, GLM), regression_emission, lambda *_: None, _survey_of_each
     ),
 )

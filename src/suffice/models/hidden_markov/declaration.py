@@ -61,7 +61,8 @@ class HiddenMarkovModel(StatesEstimator):
         emission: the distribution of what is seen in a state, unfitted: `Categorical`, `Bernoulli`, `Normal`,
             `MultivariateNormal`, `Poisson`, `StudentT`, `VonMises` or any other family of one column, `Dirichlet` for
             proportions; `Mixture` of one; or a list (or dict by column) of distributions for columns that are
-            independent given the state. One distribution of one column serves several columns alike.
+            independent given the state. One distribution of one column serves several columns alike. `GLM` makes the
+            first column a response, and the others covariates.
         covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states; "tied" is
             for the variance of `Normal` too.
         prior: a number of pseudo-counts for first states, transitions, symbols and tables of durations, or a dict with

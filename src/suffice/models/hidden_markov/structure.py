@@ -46,6 +46,12 @@ class TransitionStructure:
         if isinstance(given, str) and given != "stationary":
             raise OptionError(f"initial is {given!r}; expected probabilities, or 'stationary'.")
         initial = None if isinstance(given, str) else read_rows(given, (size,), "initial")
+        if not (options["transitions"] is None or hasattr(options["transitions"], "__len__")):
+            raise OptionError(
+                f"transitions is {options['transitions']!r}; expected probabilities of shape {(size, size)}. "
+                "Transitions that follow covariates are those of a hidden node of a DynamicBayesianNetwork that is a "
+                "GLM node, whose parents are the state before and the covariates."
+            )
         transitions = read_rows(options["transitions"], (size, size), "transitions")
         first, pairs = allowed_cells(options["topology"], initial, transitions, size)
         last = np.array(lasting, bool) if len(lasting) else np.zeros(size, bool)
