@@ -80,6 +80,15 @@ def test_a_truth_table_gives_one_state_for_each_row() -> None:
     assert network.tables["both"].tolist() == [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
 
 
+def test_a_noisy_max_node_is_read_as_that_of_xdsl() -> None:
+    """Strengths list the states of a parent, strongest first; the states of the node stand highest first."""
+    definition = "NAMESTATES = (high, normal); STRENGTHS = (1, 0); PROBABILITIES = (0.25, 0.75, 0, 1, 0.125, 0.875);"
+    causes = dsl.parse(net(COIN, node("fever", definition, "(coin)", "NOISY_MAX"))).causes["fever"]
+    assert (causes.order, causes.inactive) == ((1, 0), (0,))
+    assert [effect.tolist() for effect in causes.effects] == [[[0.0, 1.0], [0.25, 0.75]]]
+    np.testing.assert_allclose(causes.table(), [[0.125, 0.875], [1 - 0.75 * 0.875, 0.75 * 0.875]], rtol=1e-15)
+
+
 def net(*parts: str) -> str:
     return f"net n {{ {' '.join(parts)} }};"
 
@@ -109,8 +118,13 @@ def net(*parts: str) -> str:
         (net(node("x", "NAMESTATES = (a); PROBABILITIES = (1, 0);")), "the table of node 'x' has 2 values; expected 1"),
         (net(node("x", "NAMESTATES = (a); PROBABILITIES = (-1);")), "node 'x' holds -1.0"),
         (
-            net(node("x", "NAMESTATES = (a);", kind="NOISY_MAX")),
-            "node 'x' is of type 'NOISY_MAX'; only CPT and TRUTHTABLE",
+            net(node("x", "NAMESTATES = (a);", kind="NOISY_ADDER")),
+            "node 'x' is of type 'NOISY_ADDER'; only CPT, TRUTHTABLE and NOISY_MAX",
+        ),
+        (net(node("x", "NAMESTATES = (a);", kind="NOISY_MAX")), "node 'x' has no 'STRENGTHS'"),
+        (
+            net(node("x", "NAMESTATES = (a, b); STRENGTHS = (u, v);", kind="NOISY_MAX")),
+            "'STRENGTHS' of node 'x' holds 'u', no number",
         ),
         (net(node("x", "NAMESTATES = (a);", kind="a b")), "found no single word or string"),
         (net(node("x", "NAMESTATES = (a);", "(y)")), "node 'x' has no 'PROBABILITIES'"),

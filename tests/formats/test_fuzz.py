@@ -39,6 +39,8 @@ DSL = """net n { HEADER = { ID = n; }; // words
  node a { TYPE = CPT; HEADER = { ID = a; NAME = "A; b"; }; PARENTS = ();
   DEFINITION = { NAMESTATES = (x, y); PROBABILITIES = (0.25, 0.75); }; };
  node b { TYPE = TRUTHTABLE; PARENTS = (a); DEFINITION = { NAMESTATES = (p, q); RESULTINGSTATES = (q, p); }; };
+ node m { TYPE = NOISY_MAX; PARENTS = (a); DEFINITION = { NAMESTATES = (p, q); STRENGTHS = (1, 0);
+  PROBABILITIES = (0.5, 0.5, 0, 1, 0.25, 0.75); }; };
 };
 """
 
@@ -46,7 +48,9 @@ XDSL = """<?xml version="1.0" encoding="UTF-8"?>
 <smile version="1.0" id="n"><nodes>
 <cpt id="a"><state id="x"/><state id="y"/><probabilities>0.25 0.75</probabilities></cpt>
 <deterministic id="b"><state id="p"/><state id="q"/><parents>a</parents><resultingstates>q p</resultingstates>
-</deterministic></nodes><extensions><genie><node id="a"><name>A &amp; b</name></node></genie></extensions></smile>
+</deterministic><noisymax id="m"><state id="p"/><state id="q"/><parents>a</parents><strengths>1 0</strengths>
+<parameters>0.5 0.5 0 1 0.25 0.75</parameters></noisymax></nodes>
+<extensions><genie><node id="a"><name>A &amp; b</name></node></genie></extensions></smile>
 """
 
 BIF_EXTRA = """

@@ -12,7 +12,9 @@
     };
 
 The values of ``PROBABILITIES`` have the node fastest, then the last parent; the first parent is slowest: the axes
-(parents ..., node). A ``TRUTHTABLE`` gives the state of the node for each row in ``RESULTINGSTATES``.
+(parents ..., node). A ``TRUTHTABLE`` gives the state of the node for each row in ``RESULTINGSTATES``. A ``NOISY_MAX``
+has in ``STRENGTHS`` the states of each parent, strongest first, and in ``PROBABILITIES`` what each of these brings
+about and, last, the leak; the states of the node stand from the highest to the lowest.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from suffice.array_types import Floats
 from suffice.formats import streams
 from suffice.formats.networks import Draft, TableNetwork
 from suffice.formats.tokens import Scanner, Token
@@ -162,20 +165,31 @@ def _read_table(scanner: Scanner, draft: Draft, node: _Node) -> None:
     kind = _text(scanner, values["TYPE"]) if "TYPE" in values else "CPT"
     parents = _listed(scanner, node, "PARENTS") if "PARENTS" in values else []
     if kind == "CPT":
-        span = node.block.block("DEFINITION").values.get("PROBABILITIES")
-        if span is None:
-            raise scanner.error(f"node {node.name!r} has no 'PROBABILITIES'", node.position)
-        start, end = span
-        if end - start < 2 or scanner.text[start] != "(" or not scanner.text[start:end].rstrip().endswith(")"):
-            raise scanner.error(f"'PROBABILITIES' of node {node.name!r} is no list in brackets", start)
-        scanner.position = start + 1
-        draft.fill(node.name, parents, scanner.floats(*scanner.number_span(")")), node.position)
+        draft.fill(node.name, parents, _probabilities(scanner, node), node.position)
+    elif kind == "NOISY_MAX":
+        words = _listed(scanner, node, "STRENGTHS")
+        if wrong := [word for word in words if not word.isdecimal()]:
+            raise scanner.error(f"'STRENGTHS' of node {node.name!r} holds {wrong[0]!r}, no number", node.position)
+        strengths = [int(word) for word in words]
+        draft.cause(node.name, parents, strengths, _probabilities(scanner, node), node.position)
     elif kind == "TRUTHTABLE":
         draft.choose(node.name, parents, _listed(scanner, node, "RESULTINGSTATES"), node.position)
     else:
         raise scanner.error(
-            f"node {node.name!r} is of type {kind!r}; only CPT and TRUTHTABLE can be read", node.position
+            f"node {node.name!r} is of type {kind!r}; only CPT, TRUTHTABLE and NOISY_MAX can be read", node.position
         )
+
+
+def _probabilities(scanner: Scanner, node: _Node) -> Floats:
+    """The numbers of a node."""
+    span = node.block.block("DEFINITION").values.get("PROBABILITIES")
+    if span is None:
+        raise scanner.error(f"node {node.name!r} has no 'PROBABILITIES'", node.position)
+    start, end = span
+    if end - start < 2 or scanner.text[start] != "(" or not scanner.text[start:end].rstrip().endswith(")"):
+        raise scanner.error(f"'PROBABILITIES' of node {node.name!r} is no list in brackets", start)
+    scanner.position = start + 1
+    return scanner.floats(*scanner.number_span(")"))
 
 
 def _attributes(scanner: Scanner, block: _AttributeBlock, *left_out: str) -> tuple[str, ...]:

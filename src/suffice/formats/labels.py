@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from suffice.array_types import Floats
 from suffice.domain import state_key
 from suffice.errors import OptionError
@@ -13,6 +15,8 @@ from suffice.formats.networks import TableNetwork, faulty_row, find_cycle, row_n
 
 #: Gives the reason why a format cannot hold a text, or None.
 Refuse = Callable[[str], str | None]
+
+_NO_ROWS: Floats = np.zeros((0, 0))
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,24 @@ class TextNetwork:
     nodes: tuple[TextNode, ...]
 
 
-def as_text(network: TableNetwork, format_name: str, refuse: Refuse | None = None) -> TextNetwork:
+def as_text(
+    network: TableNetwork,
+    format_name: str,
+    refuse: Refuse | None = None,
+    *,
+    refuse_about: Refuse | None = None,
+    graded: bool = False,
+) -> TextNetwork:
     """Check a network and turn its labels into text.
+
+    refuse_about: the same for texts beside the model; by default as labels.
+    graded: whether the format holds noisy-MAX nodes, which then have no rows of a table.
 
     Numbers and truth values are written as Python writes them; a file of these formats gives them back as text. Labels
     of other types, two labels with the same text, and labels that `refuse` gives a reason against are errors.
     """
     check_network(network, format_name)
+    refuse_about = refuse_about or refuse
     domain, about = network.domain, network.properties
     names = dict(zip(domain, _texts(domain.names, "the names of the variables", refuse), strict=True))
     states = {node: _texts(domain[node].states, f"the states of {node!r}", refuse) for node in domain}
@@ -53,14 +68,14 @@ def as_text(network: TableNetwork, format_name: str, refuse: Refuse | None = Non
             states=states[node],
             parents=tuple(names[parent] for parent in network.parents[node]),
             parent_states=tuple(states[parent] for parent in network.parents[node]),
-            table=checked_rows(network, node),
-            about=_properties(about.get("variables", {}).get(node, ()), refuse),
-            about_table=_properties(about.get("tables", {}).get(node, ()), refuse),
+            table=_NO_ROWS if graded and node in network.causes else checked_rows(network, node),
+            about=_properties(about.get("variables", {}).get(node, ()), refuse_about),
+            about_table=_properties(about.get("tables", {}).get(node, ()), refuse_about),
         )
         for node in domain
     )
-    name = "".join(_properties([about.get("name", "")], refuse))
-    return TextNetwork(name, _properties(about.get("network", ()), refuse), nodes)
+    name = "".join(_properties([about.get("name", "")], refuse_about))
+    return TextNetwork(name, _properties(about.get("network", ()), refuse_about), nodes)
 
 
 def _properties(texts: Iterable[str], refuse: Refuse | None) -> tuple[str, ...]:
@@ -83,7 +98,7 @@ def check_network(network: Any, format_name: str) -> None:
 def checked_rows(network: TableNetwork, node: Hashable) -> Floats:
     """The table of a node as rows, once it is one that a reader will take back."""
     parents = [network.domain[parent] for parent in network.parents[node]]
-    table = network.tables[node]
+    table = network.table(node)
     shape = network.domain.shape((*network.parents[node], node))
     if table.shape != shape:
         raise OptionError(f"The table of node {node!r} has shape {table.shape}; its states and parents need {shape}.")

@@ -7,7 +7,7 @@ its public names, or as the plain data of ``model.to_dict()`` and ``Class.from_d
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +16,11 @@ from suffice.checks import choice
 from suffice.choices import ParentOrder, choices
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing, shortened
-from suffice.formats.networks import FactorNetwork, TableNetwork
+from suffice.formats.networks import FactorNetwork, GradedCauses, TableNetwork
 from suffice.models.bayesian.declaration import BayesianNetwork
+from suffice.models.bayesian.nodes.noisy_kinds import NoisyMax, given_noisy_max
+from suffice.models.bayesian.nodes.noisy_max import NoisyMaxNode
+from suffice.models.bayesian.nodes.table import TableNode
 from suffice.registry import Registry
 
 FilePath = str | os.PathLike[str]
@@ -132,12 +135,15 @@ def _arpa() -> Format:
 
 
 def _tables(
-    load: Callable[[FilePath], TableNetwork], save: Callable[[FilePath, TableNetwork], None] | None = None
+    load: Callable[[FilePath], TableNetwork],
+    save: Callable[[FilePath, TableNetwork], None] | None = None,
+    *,
+    graded: bool = False,
 ) -> Format:
-    """A format that holds tables only."""
+    """A format that holds tables only, or noisy-MAX nodes too."""
     return Format(
         lambda path: from_table_network(load(path)),
-        None if save is None else lambda path, model: save(path, to_table_network(model)),
+        None if save is None else lambda path, model: save(path, to_table_network(model, graded=graded)),
     )
 
 
@@ -168,7 +174,9 @@ def _dsl() -> Format:
 def _xdsl() -> Format:
     from suffice.formats import xdsl
 
-    return _tables(xdsl.load)._replace(ordered=lambda path, order: from_table_network(xdsl.load(path, order)))
+    return _tables(xdsl.load, xdsl.save, graded=True)._replace(
+        ordered=lambda path, order: from_table_network(xdsl.load(path, order))
+    )
 
 
 def _uai() -> Format:
@@ -204,13 +212,38 @@ for _ending, _load in (
 
 def from_table_network(network: TableNetwork) -> BayesianNetwork:
     """The model that a file of tables holds; what the reader changed is in `notes_`."""
-    model = BayesianNetwork.from_tables(network.domain, network.parents, network.tables)
+    model = _with_causes(network) if network.causes else _of_tables(network)
     model.notes_ = network.notes
     return model
 
 
-def to_table_network(model: object) -> TableNetwork:
-    """The tables of a network, for the formats that hold tables only."""
+def _of_tables(network: TableNetwork) -> BayesianNetwork:
+    return BayesianNetwork.from_tables(network.domain, network.parents, network.tables)
+
+
+def _with_causes(network: TableNetwork) -> BayesianNetwork:
+    """A network some of whose nodes are noisy-MAX."""
+    domain, parents = network.domain, network.parents
+    kinds: dict[Hashable, NoisyMax] = {}
+    nodes: dict[Hashable, Any] = {}
+    for name, causes in network.causes.items():
+        resting = causes.inactive
+        above = [domain[parent].states for parent in parents[name]]
+        kinds[name] = NoisyMax(
+            order=[domain[name].states[code] for code in causes.order],
+            inactive={p: states[code] for p, states, code in zip(parents[name], above, resting, strict=True)},
+        )
+        active = [np.delete(effect, code, axis=0) for effect, code in zip(causes.effects, resting, strict=True)]
+        shares = np.concatenate([causes.leak[None], *active])[:, causes.order]
+        nodes[name] = given_noisy_max(domain.select([*parents[name], name]), causes.order, resting, shares)
+    model = BayesianNetwork(parents, states={v.name: list(v.states) for v in domain.variables}, nodes=kinds)
+    for name, table in network.tables.items():
+        nodes[name] = TableNode.given(domain.select([*parents[name], name]), table)
+    return model._with_nodes({name: nodes[name] for name in model.nodes})
+
+
+def to_table_network(model: object, *, graded: bool = False) -> TableNetwork:
+    """The tables of a network, for the formats that hold no more; `graded` ones hold noisy-MAX nodes as they are."""
     if not isinstance(model, BayesianNetwork):
         raise OptionError(
             f"This format holds Bayesian networks; a {type(model).__name__} goes to '.json' or '.suffice', and a "
@@ -222,9 +255,15 @@ def to_table_network(model: object) -> TableNetwork:
             f"{listing(real)} hold numbers; this format has discrete nodes only. Write the network to '.json' or "
             "'.suffice'."
         )
-    tables = {node: model.table(node).values for node in model.nodes}
-    domain = Domain(model.node(node).domain[node] for node in model.nodes)
-    return TableNetwork(domain, {node: model.parents(node) for node in model.nodes}, tables)
+    nodes = {name: model.node(name) for name in model.nodes}
+    causes = {
+        name: GradedCauses(node.order, node.inactive, *node.alone)
+        for name, node in nodes.items()
+        if graded and isinstance(node, NoisyMaxNode) and node.parents
+    }
+    tables = {name: model.table(name).values for name in nodes if name not in causes}
+    domain = Domain(node.domain[name] for name, node in nodes.items())
+    return TableNetwork(domain, {name: model.parents(name) for name in nodes}, tables, causes=causes)
 
 
 def to_factor_network(model: Any) -> FactorNetwork:

@@ -19,8 +19,8 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.domain import Domain, Variable
-from suffice.errors import FileFormatError, listing
-from suffice.records import record, set_fields
+from suffice.errors import FileFormatError, SizeError, listing
+from suffice.records import record, replace, set_fields
 
 #: Sums this close to one are exact: the rounding of adding up a thousand float64.
 EXACT = 1e-12
@@ -36,6 +36,30 @@ MOST_AXES = 64
 
 
 @record(frozen=True, eq=False)
+class GradedCauses:
+    """P(node | parents) of a noisy-MAX, in its parts: the node is in the largest state that a cause brings about.
+
+    `order` lists the codes of the states of the node from the lowest, `inactive` the code of the state of each parent
+    that causes nothing. `leak` (card,) and, for each parent in declared order, `effects` (card of the parent, card) say
+    what each cause brings about by itself, in codes.
+    """
+
+    order: tuple[int, ...]
+    inactive: tuple[int, ...]
+    leak: Floats
+    effects: tuple[Floats, ...]
+
+    def table(self) -> Floats:
+        """The whole table, with axes (parents, node): the distribution functions of the causes are multiplied."""
+        below = np.cumsum(self.leak[list(self.order)])
+        for axis, effect in enumerate(self.effects):
+            shape = [1] * len(self.effects) + [-1]
+            shape[axis] = len(effect)
+            below = below * np.cumsum(effect[:, self.order], axis=1).reshape(shape)
+        return np.ascontiguousarray(np.diff(below, axis=-1, prepend=0.0)[..., np.argsort(self.order)])
+
+
+@record(frozen=True, eq=False)
 class TableNetwork:
     """A directed network of tables.
 
@@ -43,6 +67,7 @@ class TableNetwork:
         domain: All variables, discrete, in the order of the file.
         parents: Node -> its parents, in the order of the axes of its table.
         tables: Node -> P(node | parents), shape (parents ..., node); the last axis sums to one.
+        causes: Node -> what stands in place of a table, of a noisy-MAX.
         notes: What the reader changed, in words.
         properties: What the file says beside the model; only parts that are there: ``"name"`` (text), ``"network"``
             (texts), ``"variables"`` and ``"tables"`` (node -> texts).
@@ -53,6 +78,7 @@ class TableNetwork:
     tables: dict[Hashable, Floats]
     notes: tuple[str, ...]
     properties: dict[str, Any]
+    causes: dict[Hashable, GradedCauses]
 
     def __init__(
         self,
@@ -61,10 +87,23 @@ class TableNetwork:
         tables: dict[Hashable, Floats],
         notes: tuple[str, ...] = (),
         properties: dict[str, Any] | None = None,
+        causes: dict[Hashable, GradedCauses] | None = None,
     ) -> None:
         """See the class."""
-        beside = {} if properties is None else properties
-        set_fields(self, domain=domain, parents=parents, tables=tables, notes=notes, properties=beside)
+        beside, graded = properties or {}, causes or {}
+        set_fields(self, domain=domain, parents=parents, tables=tables, notes=notes, properties=beside, causes=graded)
+
+    def table(self, node: Hashable) -> Floats:
+        """P(node | parents), written out where the file holds causes; one that is too large is an error."""
+        if node not in self.causes:
+            return self.tables[node]
+        size = math.prod(self.domain.shape((*self.parents[node], node)))
+        if size > MOST_CELLS or len(self.parents[node]) >= MOST_AXES:
+            raise SizeError(
+                f"The table of {node!r} has {size:,} cells; the format has no noisy-MAX nodes. Write '.xdsl', '.json' "
+                "or '.suffice'."
+            )
+        return self.causes[node].table()
 
 
 @record(frozen=True, eq=False)
@@ -95,6 +134,7 @@ class _Definition:
     table: Floats
     position: int
     rows_at: Mapping[int, int]
+    causes: GradedCauses | None = None
 
 
 def faulty_row(table: Floats) -> tuple[int, str] | None:
@@ -167,6 +207,10 @@ class Draft:
 
     def family(self, node: Hashable, parents: Sequence[Hashable], position: int) -> tuple[int, ...]:
         """Shape of the table of a node, once it is sure that such a table may be made."""
+        return self._sized(node, self._shape(node, parents, position), position)
+
+    def _shape(self, node: Hashable, parents: Sequence[Hashable], position: int) -> tuple[int, ...]:
+        """Shape of the table of a node whose family is sound, whatever its size."""
         if node not in self._variables:
             known = listing(self._variables)
             raise self._places.error(
@@ -187,7 +231,7 @@ class Draft:
             if parent == node or parent in parents[:number]:
                 again = "itself as a parent" if parent == node else f"the parent {parent!r} twice"
                 raise self._places.error(f"node {node!r} has {again}", position)
-        return self._sized(node, tuple(self._variables[name].card for name in (*parents, node)), position)
+        return tuple(self._variables[name].card for name in (*parents, node))
 
     def _sized(self, node: Hashable, shape: tuple[int, ...], position: int) -> tuple[int, ...]:
         self._cells += math.prod(shape)
@@ -238,6 +282,51 @@ class Draft:
         table[np.arange(len(states)), [codes[state] for state in states]] = 1.0
         self.define(node, parents, table.reshape(shape), position)
 
+    def cause(
+        self,
+        node: Hashable,
+        parents: Sequence[Hashable],
+        strengths: Sequence[int],
+        values: Floats,
+        position: int,
+    ) -> None:
+        """Set a noisy-MAX from the codes of the states of all parents, strongest first, and what each brings about.
+
+        The states of the node stand from the highest to the lowest. The last state of each parent causes nothing, and
+        the leak comes last.
+        """
+        *cards, card = self._shape(node, parents, position)
+        if len(strengths) != sum(cards) or values.size != (sum(cards) + 1) * card:
+            raise self._places.error(
+                f"the noisy-MAX node {node!r} has {len(strengths)} strengths and {values.size} parameters; expected "
+                f"{sum(cards)}, one for each state of its parents, and {(sum(cards) + 1) * card}, {card} for each of "
+                "these and for the leak",
+                position,
+            )
+        rows = values.reshape(-1, card)
+        effects, inactive, first = [], [], 0
+        for parent, states in zip(parents, cards, strict=True):
+            order = list(strengths[first : first + states])
+            if sorted(order) != list(range(states)):
+                raise self._places.error(
+                    f"the strengths of {parent!r} in node {node!r} are {listing(order)}; expected 0 to {states - 1}, "
+                    "each once",
+                    position,
+                )
+            resting = rows[first + states - 1]
+            if not (resting[:-1] == 0).all() or abs(resting[-1] - 1.0) > EXACT:
+                raise self._places.error(
+                    f"the weakest state of {parent!r} brings about {resting.tolist()} in the noisy-MAX node {node!r}; "
+                    "expected the last state of the node, for certain",
+                    position,
+                )
+            inactive.append(order[-1])
+            effects.append(rows[first : first + states][np.argsort(order)])
+            first += states
+        causes = GradedCauses(tuple(range(card))[::-1], tuple(inactive), rows[-1], tuple(effects))
+        by_code = np.concatenate([*effects, rows[-1:]])
+        self._definitions[node] = _Definition(tuple(parents), by_code, position, {}, causes)
+
     def finish(self, properties: Mapping[str, Any] | None = None) -> TableNetwork:
         """The network, once every node has a proper table and there is no cycle."""
         if not self._variables:
@@ -250,7 +339,11 @@ class Draft:
             arrows = " -> ".join(map(repr, cycle))
             raise self._places.error(f"the parents form a cycle: {arrows}", self._definitions[cycle[0]].position)
         tables, notes = self._normalised()
-        return TableNetwork(Domain(self._variables.values()), parents, tables, notes, self._kept(properties or {}))
+        causes = {
+            node: _causes_of(kept.causes, tables.pop(node)) for node, kept in self._definitions.items() if kept.causes
+        }
+        domain = Domain(self._variables.values())
+        return TableNetwork(domain, parents, tables, notes, self._kept(properties or {}), causes)
 
     def _kept(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """The parts that say something, nodes in the order of the variables."""
@@ -282,7 +375,7 @@ class Draft:
                 rows[wrong] /= sums[wrong, None]
                 if most > worst[0]:
                     row = int(off.argmax())
-                    worst = (float(most), row_name(node, self._parents(node), row), float(sums[row]))
+                    worst = (float(most), self._row_name(node, row), float(sums[row]))
             tables[node] = rows.reshape(definition.table.shape)
         if not rescaled:
             return tables, ()
@@ -299,7 +392,22 @@ class Draft:
             row, reason = fault
             definition = self._definitions[node]
             position = definition.rows_at.get(row, definition.position)
-            raise self._places.error(f"{row_name(node, self._parents(node), row)} {reason}", position)
+            raise self._places.error(f"{self._row_name(node, row)} {reason}", position)
+
+    def _row_name(self, node: Hashable, row: int) -> str:
+        """Which row, in words: of a table by the states of the parents, of a noisy-MAX by the cause."""
+        parents = self._parents(node)
+        if self._definitions[node].causes is None:
+            return row_name(node, parents, row)
+        causes = [f"{parent.name!r}={state!r}" for parent in parents for state in parent.states]
+        return f"node {node!r}, cause {[*causes, 'leak'][row]}"
+
+
+def _causes_of(causes: GradedCauses, rows: Floats) -> GradedCauses:
+    """The causes with rows that sum to one."""
+    ends = np.cumsum([len(effect) for effect in causes.effects], dtype=int).tolist()
+    *effects, leak = np.split(rows, ends)
+    return replace(causes, leak=leak[0], effects=tuple(effects))
 
 
 def find_cycle(parents: Mapping[Hashable, Sequence[Hashable]]) -> list[Hashable]:

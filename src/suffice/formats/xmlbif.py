@@ -12,7 +12,7 @@ from suffice.formats import streams
 from suffice.formats.labels import as_text
 from suffice.formats.networks import NAMELESS, Draft, TableNetwork
 from suffice.formats.tokens import numbers
-from suffice.formats.xmltree import Element, XmlDocument
+from suffice.formats.xmltree import Element, XmlDocument, refused
 
 
 def load(source: streams.Source) -> TableNetwork:
@@ -71,7 +71,7 @@ def _read_definition(document: XmlDocument, draft: Draft, element: Element) -> s
 
 def render(network: TableNetwork) -> str:
     """The network as text; every float is its shortest exact decimal, so that reading gives the same bits."""
-    written = as_text(network, "XMLBIF", _refused)
+    written = as_text(network, "XMLBIF", refused)
     parts = ['<?xml version="1.0" encoding="UTF-8"?>\n<BIF VERSION="0.3">\n<NETWORK>\n']
     parts.append(_line("NAME", written.name or NAMELESS))
     parts += [_line("PROPERTY", text) for text in written.about]
@@ -92,12 +92,3 @@ def render(network: TableNetwork) -> str:
 
 def _line(tag: str, text: str, depth: int = 0) -> str:
     return f"{'  ' * depth}<{tag}>{escape(text)}</{tag}>\n"
-
-
-def _refused(text: str) -> str | None:
-    """Why XML cannot give this label back."""
-    if text != text.strip():
-        return "with blanks around it, which XML files do not keep"
-    if any(character < " " and character not in "\t\n" for character in text) or "\ufffe" in text or "\uffff" in text:
-        return "with a control character, which XML does not hold"
-    return None

@@ -132,3 +132,12 @@ class XmlDocument:
         parser.EntityDeclHandler = refuse("the DTD declares an entity; entities are not read")
         parser.ExternalEntityRefHandler = refuse("the file refers to another one; nothing is fetched")
         parser.SkippedEntityHandler = refuse("there is an entity that is not declared")
+
+
+def refused(text: str) -> str | None:
+    """Why XML cannot give this label back."""
+    if text != text.strip():
+        return "with blanks around it, which XML files do not keep"
+    if any(character < " " and character not in "\t\n" for character in text) or "\ufffe" in text or "\uffff" in text:
+        return "with a control character, which XML does not hold"
+    return None

@@ -137,21 +137,28 @@ class NoisyMaxNode(UnitFree):
         return self.coefficient_table(self.weights)
 
     @property
+    def alone(self) -> tuple[Floats, tuple[Floats, ...]]:
+        """What the leak (states,), and each parent in its states (states of the parent, states), brings about alone."""
+        places = np.argsort(self.order)
+        leak, *others = (shares_of(weights)[..., places] for weights in (self._leak_weights, *self.effects))
+        return leak, tuple(others)
+
+    @property
     def leak_(self) -> Any:
         """P(node) when no parent is active, by state."""
-        return self._by_state(shares_of(self._leak_weights))
+        return self._by_state(self.alone[0])
 
     @property
     def causes_(self) -> dict[Hashable, dict[Hashable, dict[Hashable, float]]]:
         """What each parent brings about by itself, without the leak: by parent and its state P(node), by state."""
         return {
-            parent.name: {s: self._by_state(row) for s, row in zip(parent.states, shares_of(effect), strict=True)}
-            for parent, effect in zip(self.domain.variables[:-1], self.effects, strict=True)
+            parent.name: {s: self._by_state(row) for s, row in zip(parent.states, effect, strict=True)}
+            for parent, effect in zip(self.domain.variables[:-1], self.alone[1], strict=True)
         }
 
     def _by_state(self, shares: Floats) -> dict[Hashable, float]:
-        """Probabilities in the order of the causes, by state as declared."""
-        return dict(zip(self.domain.variables[-1].states, shares[np.argsort(self.order)].tolist(), strict=True))
+        """Probabilities by state."""
+        return dict(zip(self.domain.variables[-1].states, shares.tolist(), strict=True))
 
     @property
     def table_(self) -> Table:
