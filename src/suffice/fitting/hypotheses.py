@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from suffice.errors import EstimateError, OptionError, listing
-from suffice.fitting.inference import Described, inference_of
+from suffice.array_types import Floats
+from suffice.errors import EstimateError, listing
+from suffice.fitting.inference import Described, Inference, inference_of
+from suffice.fitting.linear_hypotheses import Hypothesis, restrictions
 from suffice.fitting.samples import fit_arguments
 
 
@@ -40,43 +41,51 @@ class HypothesisTest:
 
 def wald_test(
     model: Described,
-    parameters: str | Sequence[str] | Mapping[str, float],
+    hypothesis: Hypothesis,
     data: object = None,
     y: object = None,
     **given: Any,
 ) -> HypothesisTest:
-    """Test by the standard errors of a fit whether parameters have given values, all of them together.
+    """Test linear hypotheses about the parameters by the standard errors of a fit, all of them together.
 
     Args:
         model: a fitted model of any kind.
-        parameters: the name of one, as `summary()` has it, or a list of names, which are tested to be 0; or a dict of
-            names and values.
+        hypothesis: text such as ``"a = b, 2*c - d = 1"`` with names as `summary()` has them; the name of a parameter,
+            or a list of names, which are tested to be 0; a dict of names and values; or a matrix R with a column for
+            each parameter, or R and q, for ``R beta = q``.
         data: the rows of the fit, for models whose errors need them again.
         y: their response or labels.
         given: what else `fit` takes beside the rows, by name.
 
     Returns:
-        ``d' V^-1 d`` with the differences d and their covariance V, chi-squared; where a dispersion is estimated,
-        divided by the number of parameters, and F.
+        ``d' (R V R')^-1 d`` with the differences ``d = R beta - q`` and the covariance V of the estimates, chi-squared;
+        where a dispersion is estimated, divided by the number of equations, and F.
     """
+    inference = inference_of(model, fit_arguments(data, y, given))
+    R, q = restrictions(hypothesis, inference.names)
+    return wald_test_of(inference, R, q)
+
+
+def wald_test_of(inference: Inference, R: Floats, q: Floats) -> HypothesisTest:
+    """The test of ``R beta = q``, (r, k) and (r,)."""
     from scipy.special import chdtrc, fdtrc
 
-    wanted = {parameters: 0.0} if isinstance(parameters, str) else parameters
-    values = dict(wanted) if isinstance(wanted, Mapping) else dict.fromkeys(wanted, 0.0)
-    if not values:
-        raise OptionError("parameters names none; give the name of one as summary() has it, or a list of names.")
-    inference = inference_of(model, fit_arguments(data, y, given))
-    places = [inference.place(name) for name in values]
-    away = inference.values[places] - np.array(list(values.values()), dtype=np.float64)
-    covariance = inference.covariance_of(places)
-    if not (np.isfinite(away).all() and np.isfinite(covariance).all()):
-        raise EstimateError(f"The rows do not tell {listing(values)}: an estimate or its error is not finite.")
-    if np.linalg.matrix_rank(covariance, hermitian=True) < len(places):
+    places = np.flatnonzero(R.any(axis=0))
+    part, named = R[:, places], [inference.names[number] for number in places]
+    covariance = inference.covariance_of(places.tolist())
+    with np.errstate(invalid="ignore"):
+        away = part @ inference.values[places] - q
+        spread = part @ covariance @ part.T
+    if not (np.isfinite(away).all() and np.isfinite(spread).all()):
+        raise EstimateError(f"The rows do not tell {listing(named)}: an estimate or its error is not finite.")
+    scale = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
+    if not (scale > 0.0).all() or np.linalg.matrix_rank(spread / np.outer(scale, scale), hermitian=True) < len(R):
         raise EstimateError(
-            f"The estimates of {listing(values)} are tied to one another, as probabilities that add up to 1 are. Leave "
-            "one out."
+            f"The estimates of {listing(named)} are tied to one another, as probabilities that add up to 1 are, or the "
+            "hypotheses say the same twice. Leave one out."
         )
-    statistic, df = float(away @ np.linalg.solve(covariance, away)), float(len(places))
+    turned = away / scale
+    statistic, df = float(turned @ np.linalg.solve(spread / np.outer(scale, scale), turned)), float(len(R))
     if inference.df is None:
         return HypothesisTest(statistic, df, float(chdtrc(df, statistic)))
     return HypothesisTest(statistic / df, df, float(fdtrc(df, inference.df, statistic / df)), inference.df, "F")

@@ -125,18 +125,6 @@ class Inference:
             return np.asarray(self.errors[numbers][:, None] ** 2)
         return np.asarray(self.covariance[np.ix_(numbers, numbers)])
 
-    def place(self, name: str | int) -> int:
-        """The number of a parameter, by its name or its number."""
-        if isinstance(name, int) and -len(self.names) <= name < len(self.names):
-            return name % len(self.names)
-        if name not in self.names:
-            from suffice.errors import listing, meant
-
-            raise OptionError(
-                f"There is no parameter {name!r}.{meant(name, self.names)} There are {listing(self.names)}."
-            )
-        return self.names.index(str(name))
-
     def without_errors(self, why: str) -> Inference:
         """The same parameters, all of whose errors are unknown; why: in a sentence."""
         return replace(self, make_errors=lambda: np.full(len(self.values), np.nan), make_covariance=None, about=why)

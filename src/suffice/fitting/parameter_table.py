@@ -1,11 +1,12 @@
-"""The table of a fit, as `summary()` gives it: figures of the fit, and a row for each parameter."""
+"""Tables of estimates: that of a fit, as `summary()` gives it, and those of what follows from its parameters."""
 
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,74 +26,23 @@ _LATEX = str.maketrans(
 
 
 @dataclass(frozen=True)
-class ParameterTable:
-    """The table of a fit: `head` is label and text, `columns` the headings, `rows` (name, numbers).
+class NumberTable:
+    """Numbers by name: `head` is label and text, `columns` the headings, `rows` (name, numbers).
 
-    The figures have the names of statsmodels, too: `params`, `bse`, `tvalues`, `pvalues`, `llf`, `aic`, `bic`,
-    `conf_int()` and `cov_params()`. `marks` are words behind the rows, `notes` lines below them.
+    `marks` are words behind the rows, `notes` lines below them.
     """
 
     head: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[float, ...]], ...]
-    llf: float
-    aic: float
-    bic: float | None
     marks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    covariance: Callable[[], Floats] | None = field(default=None, repr=False, compare=False)
-
-    @classmethod
-    def of(
-        cls, inference: Inference, head: tuple[tuple[str, str], ...], level: float, llf: float, aic: float, bic: Any
-    ) -> ParameterTable:
-        """The table of the parameters of a fit, with intervals of a level."""
-        figures = inference.figures(level)
-        limits = (f"{50 * (1 - level):g}%", f"{50 * (1 + level):g}%")
-        titles = (inference.heading, "std. error", inference.statistic, "p value", *limits)
-        rows = tuple((name, tuple(values)) for name, values in zip(inference.names, figures.tolist(), strict=True))
-        notes = (inference.about,) if inference.about else ()
-        return cls(head, titles, rows, llf, aic, bic, inference.marks, notes, lambda: inference.covariance)
-
-    @property
-    def params(self) -> NamedVector:
-        """The estimates by name."""
-        return self._column(0)
-
-    @property
-    def bse(self) -> NamedVector:
-        """Their standard errors."""
-        return self._column(1)
-
-    @property
-    def tvalues(self) -> NamedVector:
-        """Estimates over standard errors: z, or t where the dispersion is estimated; NaN where 0 is no hypothesis."""
-        return self._column(2)
-
-    @property
-    def pvalues(self) -> NamedVector:
-        """Their two-sided p values."""
-        return self._column(3)
-
-    def conf_int(self) -> NamedVector:
-        """The intervals (k, 2) of the table."""
-        return NamedVector.of([values[-2:] for _, values in self.rows], self._names())
-
-    def cov_params(self) -> Any:
-        """The covariance of the estimates, a pandas DataFrame by name."""
-        pd = require("pandas", extra="all", purpose="cov_params")
-        if self.covariance is None:
-            raise EstimateError("This table was made without the covariance of its estimates.")
-        return pd.DataFrame(self.covariance(), index=self._names(), columns=self._names())
 
     def _names(self) -> list[str]:
         return [name for name, _ in self.rows]
 
-    def _column(self, number: int) -> NamedVector:
-        return NamedVector.of([values[number] for _, values in self.rows], self._names())
-
     def to_frame(self) -> Any:
-        """A pandas DataFrame, one row for each parameter."""
+        """A pandas DataFrame, one row for each name."""
         pd = require("pandas", extra="all", purpose="to_frame")
 
         return pd.DataFrame([values for _, values in self.rows], index=self._names(), columns=list(self.columns))
@@ -152,3 +102,78 @@ class ParameterTable:
         return "\n".join(
             [f"\\begin{{tabular}}{{{columns}}}", r"\hline", titles, r"\hline", *body, r"\hline", r"\end{tabular}"]
         )
+
+
+@dataclass(frozen=True)
+class EstimateTable(NumberTable):
+    """Estimates with their errors.
+
+    The figures have the names of statsmodels, too: `params`, `bse`, `tvalues`, `pvalues`, `conf_int()` and
+    `cov_params()`.
+    """
+
+    covariance: Callable[[], Floats] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of_estimates(cls, inference: Inference, head: tuple[tuple[str, str], ...], level: float, **more: Any) -> Self:
+        """Those of an inference, with intervals of a level."""
+        figures = inference.figures(level)
+        titles = (inference.heading, "std. error", inference.statistic, "p value", *interval_titles(level))
+        rows = tuple((name, tuple(values)) for name, values in zip(inference.names, figures.tolist(), strict=True))
+        notes = (inference.about,) if inference.about else ()
+        return cls(head, titles, rows, inference.marks, notes, lambda: inference.covariance, **more)
+
+    @property
+    def params(self) -> NamedVector:
+        """The estimates by name."""
+        return self._column(0)
+
+    @property
+    def bse(self) -> NamedVector:
+        """Their standard errors."""
+        return self._column(1)
+
+    @property
+    def tvalues(self) -> NamedVector:
+        """Estimates over standard errors: z, or t where the dispersion is estimated; NaN where 0 is no hypothesis."""
+        return self._column(2)
+
+    @property
+    def pvalues(self) -> NamedVector:
+        """Their two-sided p values."""
+        return self._column(3)
+
+    def conf_int(self) -> NamedVector:
+        """The intervals (k, 2) of the table."""
+        return NamedVector.of([values[-2:] for _, values in self.rows], self._names())
+
+    def cov_params(self) -> Any:
+        """The covariance of the estimates, a pandas DataFrame by name."""
+        pd = require("pandas", extra="all", purpose="cov_params")
+        if self.covariance is None:
+            raise EstimateError("This table was made without the covariance of its estimates.")
+        return pd.DataFrame(self.covariance(), index=self._names(), columns=self._names())
+
+    def _column(self, number: int) -> NamedVector:
+        return NamedVector.of([values[number] for _, values in self.rows], self._names())
+
+
+def interval_titles(level: float) -> tuple[str, str]:
+    """The headings of both ends of intervals of a level."""
+    return f"{50 * (1 - level):g}%", f"{50 * (1 + level):g}%"
+
+
+@dataclass(frozen=True)
+class ParameterTable(EstimateTable):
+    """The table of a fit: its estimates, and log-likelihood, AIC and BIC as statsmodels names them."""
+
+    llf: float = math.nan
+    aic: float = math.nan
+    bic: float | None = None
+
+    @classmethod
+    def of(
+        cls, inference: Inference, head: tuple[tuple[str, str], ...], level: float, llf: float, aic: float, bic: Any
+    ) -> ParameterTable:
+        """The table of the parameters of a fit, with intervals of a level."""
+        return cls.of_estimates(inference, head, level, llf=llf, aic=aic, bic=bic)
