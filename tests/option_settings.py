@@ -158,14 +158,17 @@ GLM = {
     "trials": np.full(N, 9),
     "columns": ["p", "q"], "level": 0.5, "method": "profile", "X": X, "kind": "linear", "residuals.kind": "working",
     "interval": 0.9, "random_state": 3, "residuals.offset": np.linspace(0, 1, N), "classes": ["a", "b"],
+    "marginal_effects.columns": ["x0"], "at": "mean", "discrete": "x1", "against": "v", "pairs": True,
+    "exponentiate": True, "term_tests.method": "likelihood-ratio", "data": X,
 }  # fmt: skip
 
 
 def regression(family: Any, y: Any, **options: Any) -> Setting:
     without = ("leverage", "residuals") if family in ("multinomial", "ordinal") else ()
     names = ("fit", "leverage", "partial_fit", "residuals", "score", "score_samples", "intervals")
+    needed = {"X": X, "hypothesis": "x0 = x1", "factor": "x0"}
     beside = {name: {"y": y} for name in names[:-1]} | {"sample": {"random_state": 0}, "intervals.y": {"X": X}}
-    return Setting(fitted(lambda: sf.GLM(family, **options), X, y), {"X": X}, {**GLM, "y": y[::-1]}, beside, without)
+    return Setting(fitted(lambda: sf.GLM(family, **options), X, y), needed, {**GLM, "y": y[::-1]}, beside, without)
 
 
 # Conditional random fields ------------------------------------------------------------------------------------------

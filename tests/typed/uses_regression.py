@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 import suffice as sf
 from suffice.array_types import Floats
+from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.named import NamedVector
-from suffice.fitting.parameter_table import ParameterTable
+from suffice.fitting.parameter_table import EstimateTable, NumberTable, ParameterTable
 
 
 def main() -> None:
@@ -46,6 +47,13 @@ def main() -> None:
     assert_type(
         model.likelihood_ratio_test(sf.GLM("poisson", link="log", fit_intercept=False).fit(X, y)).p_value, float
     )
+    assert_type(model.test("x0 = 1"), HypothesisTest)
+    assert_type(model.ratios(0.9), EstimateTable)
+    assert_type(model.ratios().bse, NamedVector)
+    by_group = sf.GLM("poisson").fit({"g": ["u", "u", "v", "v"]}, [1, 3, 4, 5])
+    assert_type(by_group.contrasts("g", against="v", exponentiate=True), EstimateTable)
+    assert_type(model.term_tests(X, y, method="likelihood-ratio"), NumberTable)
+    assert_type(model.marginal_effects(X, at={"x0": 1.0}, discrete=["x0"]), EstimateTable)
     kept = sf.GLM("poisson", keep_iterates=True).fit(X, y)
     assert_type(kept.iterates_, tuple[Floats, ...])
     assert_type(kept.history_, tuple[Any, ...])

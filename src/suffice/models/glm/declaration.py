@@ -32,13 +32,13 @@ from suffice.families.base import Distribution, generator, take_states
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run
 from suffice.fitting.estimator import ResponseEstimator, delegated_property
-from suffice.fitting.hypotheses import HypothesisTest
+from suffice.fitting.hypotheses import HypothesisTest, wald_test
 from suffice.fitting.inference import quantile, wald_intervals
 from suffice.fitting.named import NamedVector
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.fitting.sklearn_face import Offered, named_causes, needs_response, remember, weights_of
-from suffice.models.glm import roles, rowwise
+from suffice.models.glm import effects, ratios, roles, rowwise, terms
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
 from suffice.models.glm.fitted import GLMFitted
@@ -372,6 +372,11 @@ class GLM(ResponseEstimator):
         return likelihood_ratio(small, large)
 
     anova = likelihood_ratio_test
+    test = wald_test
+    ratios = ratios.ratios
+    contrasts = terms.contrasts
+    term_tests = terms.term_tests
+    marginal_effects = effects.marginal_effects
 
     def matched_statistics(self) -> MatchedStatistics | None:
         """Both sides of the score equations, a row: X'y and X'mu with the canonical link, else weighted by row.

@@ -17,6 +17,7 @@ from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.priors import ahead_of
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rows import RegressionData, read_rows
+from suffice.models.glm.softmax import SoftmaxDistribution
 from suffice.solvers.irls import irls
 
 if TYPE_CHECKING:
@@ -36,24 +37,12 @@ def profile_intervals(options: FitOptions, fitted: GLMFitted, given: Inputs, rea
     """
     if not fitted.single or fitted.direction is not None or fitted.dropped:
         raise EstimateError("Profile intervals need one linear predictor, no separation and no dropped columns.")
-    data = read_rows(given, options)
-    if data.design.names != fitted.design.names:
-        raise EstimateError("The rows are not those of the fit: their columns or levels differ.")
-    if options.penalties(data.design).laplace is not None:
+    if options.penalties(fitted.design).laplace is not None:
         raise EstimateError(
             "Profile intervals need a smooth objective, and the Laplace prior has an edge at 0. Use method='bootstrap'."
         )
-    problem = _problem_of(options, fitted, data)
-    best = data.parameters.internal(fitted.values[:, 0])
-    top, slope, information = problem.evaluate(best)
-    errors = np.sqrt(information.inverse_diagonal())
-    # Rows have as many weights as those of the fit, and their slope vanishes where that has its maximum.
-    if abs(data.weight - fitted.weight) > 1e-9 * fitted.weight or np.abs(slope * errors).max() > _LEVEL:
-        raise EstimateError(
-            f"The rows are not those of the fit: they have the weight {data.weight:,.6g} (the fit {fitted.weight:,.6g})"
-            f", and at its coefficients the log-likelihood rises by {np.abs(slope * errors).max():.2g} a standard "
-            "error. Give the same rows, response, weights and offset; or let a fit that has not converged go on."
-        )
+    data, problem, best, top = problem_of_fit(options, fitted, given)
+    errors = np.sqrt(problem.evaluate(best)[2].inverse_diagonal())
     ends = np.empty((len(best), 2))
     for index in range(len(best)):
         profile = _profile(problem, best, index, top)
@@ -62,12 +51,44 @@ def profile_intervals(options: FitOptions, fitted: GLMFitted, given: Inputs, rea
     return data.parameters.public(ends)
 
 
+def problem_of_fit(
+    options: FitOptions, fitted: GLMFitted, given: Inputs
+) -> tuple[RegressionData, RegressionProblem, Floats, float]:
+    """The rows of a fit, read again; their problem in units of its dispersion; its coefficients, and the value there.
+
+    Rows that are not those of the fit are an error.
+    """
+    if fitted.direction is not None or fitted.family == "multivariate_gaussian":
+        raise EstimateError("Likelihoods of other coefficients are looked at where none is separated, of one response.")
+    data = read_rows(given, options)
+    if data.design.names != fitted.design.names:
+        raise EstimateError("The rows are not those of the fit: their columns or levels differ.")
+    problem = _problem_of(options, fitted, data)
+    best = np.ascontiguousarray(np.asarray(data.parameters.internal(fitted.values)).T).ravel()
+    top, slope, information = problem.evaluate(best)
+    diagonal = information.diagonal()
+    known = diagonal > 0.0
+    # Rows have as many weights as those of the fit, and their slope vanishes where that has its maximum.
+    rise = float(np.abs(slope[known] / np.sqrt(diagonal[known])).max(initial=0.0))
+    if abs(data.weight - fitted.weight) > 1e-9 * fitted.weight or rise > _LEVEL:
+        raise EstimateError(
+            f"The rows are not those of the fit: they have the weight {data.weight:,.6g} (the fit {fitted.weight:,.6g})"
+            f", and at its coefficients the log-likelihood rises by {rise:.2g} a standard "
+            "error. Give the same rows, response, weights and offset; or let a fit that has not converged go on."
+        )
+    return data, problem, best, float(top)
+
+
 def _problem_of(options: FitOptions, fitted: GLMFitted, data: RegressionData) -> RegressionProblem:
     """The problem of the fit, in units of its dispersion."""
     penalties, layout = options.penalties(data.design), data.design.layout
     if fitted.classes is not None and len(fitted.thresholds):
         gaussian = ahead_of(penalties, len(data.ahead)).gaussian
         return cumulative_problem(data.blocks, layout, options.link, len(fitted.classes), gaussian)
+    if fitted.reference is not None:
+        distribution, m = SoftmaxDistribution(fitted.beta.shape[1] + 1), fitted.beta.shape[1]
+        gaussian = options.penalties(data.design, m).gaussian
+        return RegressionProblem(data.blocks, layout, distribution, gaussian, outputs=m)
     phi = fitted.dispersion if fitted.free_dispersion else 1.0
     return RegressionProblem(data.blocks, layout, fitted.row_distribution(), penalties.gaussian, phi)
 
