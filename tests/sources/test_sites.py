@@ -336,3 +336,42 @@ def test_rare_windows_of_a_chain_are_not_released() -> None:
     with pytest.raises(sf.SufficeError, match="minimum_count="):
         sf.MarkovChain(3).fit(sf.Rounds([sf.Site(steps, minimum_count=20)]), group="doc")
     sf.MarkovChain(1).fit(sf.Rounds([sf.Site(steps)]), group="doc")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: sf.HiddenMarkovModel(2, "categorical"),
+        sf.MarkovChain,
+        lambda: sf.HiddenMarkovModel(["a", "b"], "categorical"),
+    ],
+)
+def test_sequences_without_a_group_are_refused_by_name(made: Callable[[], Any]) -> None:
+    for options in ({}, {"lengths": [300, 300]}):
+        with pytest.raises(sf.OptionError, match=r"stay at the sites of sf\.Rounds.*group="):
+            made().fit(sites(STEPS, 2), columns="symbol", **options)
+
+
+def test_functions_that_are_no_sites_are_named() -> None:
+    model, options = sf.GLM("binomial"), {"y": "cured", "columns": ["dose"]}
+    with pytest.raises(sf.DataError, match=r"Site 'north' was asked what its columns are and answered with NoneType"):
+        model.fit(sf.Rounds({"north": lambda question: None}), **options)
+    own = sf.Site(REGRESSION)
+    rest: dict[str, Any] = {"north": lambda question: own(question) if question.reading is None else "yes"}
+    for others in ({}, {"south": own}):
+        with pytest.raises(sf.DataError, match=r"do not add up \('north': str"):
+            model.fit(sf.Rounds({**rest, **others}), **options)
+
+
+def test_a_refusal_says_what_asks_for_no_rows() -> None:
+    rng = np.random.default_rng(9)
+    many = pd.DataFrame({f"q{number}": rng.integers(0, 2, 60) for number in range(14)})
+    edges = list(pairwise(many.columns))
+    rounds = sf.Rounds([sf.Site(many)])
+    for more in ({"solver": "cd"}, {"solver": "sml", "batch_size": 10}):
+        with pytest.raises(sf.DataError, match=r"begin at rows: use solver='sml' without batch_size=") as caught:
+            sf.MarkovNetwork(edges, max_iter=3, **more).fit(rounds)
+        assert "initial=" not in str(caught.value)
+    with pytest.raises(sf.DataError, match=r"initial=, transitions= and emissions=") as caught:
+        sf.HiddenMarkovModel(2, "categorical").fit(sites(STEPS, 2), group="patient", columns="symbol")
+    assert "solver=" not in str(caught.value)

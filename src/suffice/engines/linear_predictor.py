@@ -77,10 +77,9 @@ class CoefficientLayout:
 
     def _expanded(self, part: RowBlock) -> RowBlock:
         assert part.factors is not None
-        dense = np.zeros((part.rows, self.dense))
+        dense, first = np.zeros((part.rows, self.dense)), self.reals
         dense[:, : self.reals] = part.dense
         numbers = np.arange(part.rows)
-        first = self.reals
         for codes, levels in zip(part.factors.T, self.factors, strict=True):
             coded = codes > 0
             dense[numbers[coded], first - 1 + codes[coded].astype(np.intp)] = 1.0
@@ -106,6 +105,7 @@ class RowBlock:
     start: int = 0
     trials: Floats | None = None
     holds_rows: ClassVar[bool] = True
+    instead: ClassVar[str] = "Use a solver of sums, such as 'irls'."
 
     @property
     def rows(self) -> int:

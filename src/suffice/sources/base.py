@@ -193,7 +193,10 @@ class Source(ABC):
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
         """The columns of a domain, some rows at a time and not yet coded, in one pass."""
-        raise NotImplementedError
+        raise OptionError(
+            f"The rows of {type(self).__name__} are not brought together: name the column that tells sequences apart "
+            "by group=."
+        )
 
     def infer(
         self,

@@ -78,6 +78,11 @@ class WholeFloats:
         return self.possible and 0 < len(self._distinct) <= MOST_WHOLE_FLOATS
 
     @property
+    def two(self) -> bool:
+        """Whether there are one or two of them, so that a sum is a count."""
+        return self.possible and 0 < len(self._distinct) <= 2
+
+    @property
     def widened(self) -> bool:
         """Whether a missing value may have made these numbers of integers that would be states."""
         return self.possible and self.missing and len(self._distinct) > MOST_WHOLE_FLOATS

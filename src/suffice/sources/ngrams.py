@@ -25,6 +25,7 @@ from suffice.kernels.ngrams import CodedPart, count_parts, count_windows, window
 from suffice.kernels.words import WordNumbers
 from suffice.records import copy_with
 from suffice.sources.base import Batch, Progress, Source
+from suffice.sources.releasing import Disclosed
 from suffice.sources.sequences import Sequences, code_states
 from suffice.sources.sorted_runs import RunsOnDisk
 from suffice.statistics import Counts, Summary
@@ -184,6 +185,10 @@ class WindowCounts:
                 f"{batch.number(int(np.argmax(changes)))}); a sequence has one weight."
             )
         return first
+
+    def disclosed(self) -> Disclosed:
+        """Nothing beside the tables of the summary."""
+        return Disclosed()
 
     def evaluate(self, prepared: Summary, parameters: object) -> Summary:
         """The summary itself."""

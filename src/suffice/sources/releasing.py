@@ -2,20 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from itertools import combinations
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from suffice.answers import CountTable, PairSums, PatternTable
 from suffice.array_types import Floats
 from suffice.checks import whole_number
+from suffice.domain import Domain
 from suffice.errors import DataError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
-from suffice.statistics import Summary
+from suffice.statistics import Moments, MomentsBy, Statistic, Summary, Sums
 
+#: What distinct rows are asked for, and what gives none.
+_INSTEAD = (
+    "Networks with missing values or hidden variables have no other summaries: fit them with sf.Rounds, which asks for "
+    "sums."
+)
 _WHAT_TO_DO = "Join rare states to others, leave the column out, or give a smaller minimum_count="
+
+
+@dataclass(frozen=True)
+class Disclosed:
+    """What the sums in an answer tell of joint states: a matrix of products of indicators is a table of counts.
+
+    `tables` are sets of columns whose joint counts can be worked out of an answer; names that are no columns are hidden
+    and tell nothing. `cells` are questions to the same prepared rows, each with what it counts in words: asked with the
+    domain they answer with the number of rows (k,) behind each entry. `expected` says that counts in an answer are
+    expected ones: the rows that show their columns are counted in their place.
+    """
+
+    tables: tuple[tuple[Hashable, ...], ...] = ()
+    cells: tuple[tuple[str, Callable[[Any, Domain], Floats]], ...] = ()
+    expected: bool = False
+
+    @classmethod
+    def by_pairs(cls, parts: Iterable[Iterable[Hashable]]) -> Disclosed:
+        """Of products of any two of some parts, each of which is a function of its columns."""
+        unique = list(dict.fromkeys(tuple(part) for part in parts))
+        return cls(tuple(tuple(dict.fromkeys((*one, *other))) for one, other in combinations(unique, 2)))
+
+
+@runtime_checkable
+class Discloses(Protocol):
+    """A work, or a question to what it has prepared, that says what its answers tell."""
+
+    def disclosed(self) -> Disclosed:
+        """What they tell, beside the tables of counts that they hold."""
+
+
+def disclosed_by(*asked: object) -> list[Disclosed]:
+    """What a work, a task or its parameters disclose, and whatever they are made of."""
+    return [part.disclosed() for one in asked for part in parts_of(one) if isinstance(part, Discloses)]
+
+
+def columns_told(statistic: Statistic) -> list[tuple[Hashable, ...]]:
+    """The sets of columns of which an answer to a statistic tells joint counts, where numbers are indicators."""
+    if isinstance(statistic, Moments | MomentsBy):
+        names, by = statistic.variables, statistic.by if isinstance(statistic, MomentsBy) else ()
+        return [(*pair, *by) for pair in combinations(names, 2)] if len(names) > 1 else [(*names, *by)]
+    if isinstance(statistic, Sums):
+        return [(name,) for name in statistic.variables]
+    return [statistic.columns]
 
 
 def checked_minimum(minimum_count: int | None) -> int | None:
@@ -27,6 +79,11 @@ def check_summary(summary: Summary, minimum: int) -> None:
     """Raise unless every cell in use, and every sum, is of at least so many rows; the message gives no cell away."""
     check_no_rows(summary)
     check_rows(summary.rows, minimum)
+    check_tables(summary, minimum)
+
+
+def check_tables(summary: Summary, minimum: int) -> None:
+    """Raise unless every cell in use of its tables is of at least so many rows."""
     for question, answer in summary.answers.items():
         if not isinstance(answer, PairSums):  # Sums over all rows.
             check_cells(question.columns, _cells(answer), minimum)
@@ -63,16 +120,14 @@ def _cells(answer: Any) -> Floats:
 
 
 def check_no_rows(answer: object) -> None:
-    """Raise where rows can be read from an answer."""
+    """Raise where rows can be read from an answer; a record that `holds_rows` may say what gives none by `instead`."""
     for part in parts_of(answer):
         if isinstance(part, PatternTable) or getattr(part, "holds_rows", False):
             columns = f" of {listing(list(part.row_columns))}" if isinstance(part, Summary) else ""
+            instead = getattr(part, "instead", _INSTEAD)
             raise DataError(
-                f"The answer holds rows{columns}, and none are released. Networks with missing values or hidden "
-                "variables have no other summaries: fit them with sf.Rounds, which asks for sums. A hidden Markov "
-                "model looks at sequences to begin with: give it initial=, transitions= and emissions=. GLM nodes and "
-                "some solvers look at single rows: choose others, or let the rows go, by allow_rows=True of a site or "
-                "a summary without minimum_count=."
+                f"The answer holds rows{columns}, and none are released. {instead} Or let the rows go, by "
+                "allow_rows=True of a site or a summary without minimum_count=."
             )
 
 
@@ -87,6 +142,8 @@ def parts_of(value: Any) -> Iterator[Any]:
         inner = value.values()
     elif isinstance(value, list | tuple):
         inner = value
+    elif isinstance(value, partial):
+        inner = (value.func, *value.args, *value.keywords.values())
     else:
         return
     for part in inner:

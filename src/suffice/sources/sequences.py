@@ -331,3 +331,17 @@ def translated(variable: Variable, coded: Coded) -> NDArray[np.int32]:
     """Codes among the states of the variable; -1 for a missing value."""
     table = np.append(places(variable, coded.labels), -1).astype(np.int32)
     return table[coded.indices]
+
+
+def label_windows(codes: NDArray[Any], offsets: Ints, size: int) -> Floats:
+    """How many sequences begin with each label (size,), and how many steps follow which label with which (size^2,).
+
+    Weights do not matter, and labels below 0 are unknown.
+    """
+    first, inner = codes[offsets[:-1]], np.ones(len(codes), np.bool_)
+    inner[offsets[:-1]] = False
+    later = np.flatnonzero(inner)
+    before, after = codes[later - 1], codes[later]
+    known = (before >= 0) & (after >= 0)
+    pairs = np.bincount(before[known].astype(np.int64) * size + after[known], minlength=size * size)
+    return np.concatenate([np.bincount(first[first >= 0], minlength=size), pairs]).astype(np.float64)

@@ -6,27 +6,24 @@ A question holds everything that a site needs to answer it, so that sites keep n
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
-
-import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, SufficeError, listing
 from suffice.sources.base import Answer, Batch, Layout, Pace, Piece, Source
 from suffice.sources.columns import Column
-from suffice.sources.held import Held, Prepared, Settled, Work, survey
+from suffice.sources.held import Held, Prepared, Settled, Work
 from suffice.sources.kinds import WholeFloats
+from suffice.sources.minimum import MinimumCount
 from suffice.sources.opening import open_source
 from suffice.sources.partitioned import whole_floats_of
 from suffice.sources.partitions import Reading, add_those_with_rows
 from suffice.sources.questions import check_named
 from suffice.sources.reduction import map_in_order
-from suffice.sources.releasing import check_cells, check_no_rows, check_rows, check_summary, checked_minimum, parts_of
-from suffice.sources.tally import summarize_source
-from suffice.statistics import Counts, Summary
+from suffice.sources.releasing import check_no_rows, checked_minimum
 
 #: Holds that a site keeps prepared: the one of a fit, and one that finds out what that one has to know.
 _KEPT = 2
@@ -89,10 +86,10 @@ class Site:
             raise OptionError("Rows have no minimum_count: give minimum_count= or allow_rows=True, not both.")
         self.name = name
         self._data, self._columns = data, columns
-        self._minimum, self._allow_rows = checked_minimum(minimum_count), allow_rows
+        self._allow_rows = allow_rows
+        minimum = checked_minimum(minimum_count)
+        self._minimum = None if minimum is None else MinimumCount(minimum, self._open)
         self._kept: list[tuple[bytes, Held[Any]]] = []
-        #: Columns of which all states have enough rows.
-        self._passed: set[tuple[tuple[Hashable, str], ...]] = set()
         if self._open().one_pass:
             raise DataError("The data of a site are read again and again; this source can be read only once.")
 
@@ -128,32 +125,25 @@ class Site:
 
     def _told(self, variable: Variable) -> Variable:
         """A column of categories, without its states where some are those of too few rows."""
-        if self._minimum is None or not variable.states:
+        if self._minimum is None or not variable.states or self._minimum.tells(variable):
             return variable
-        try:
-            self._check_columns(Reading(Domain([variable])), self._minimum)
-        except DataError:
-            return Variable(variable.name, variable.kind)
-        return variable
+        return Variable(variable.name, variable.kind)
 
     def _asked(self, question: Question, reading: Reading) -> Any:
         if self._minimum is not None:
-            self._check_columns(reading, self._minimum)
+            self._minimum.check_columns(reading)
         if question.work is None:
             assert question.task is not None
             if self._minimum is not None:
-                self._check_tables(question.task, reading, self._minimum)
+                self._minimum.check_task(question.task, reading)
             return self._open(reading).reduce(question.task, reading.domain)
-        if self._minimum is not None and reading.layout.raw:
-            raise DataError(
-                f"The columns {listing(reading.layout.raw)} hold lists or texts that are read as they stand, and their "
-                f"values cannot be counted against minimum_count={self._minimum}: nothing is released. Give features "
-                "as columns of states, or a site without minimum_count=."
-            )
+        if self._minimum is not None:
+            self._minimum.check_raw(reading)
+            self._minimum.check_work(question.work)
         held = self._held(question.work, reading)
         answer = None if held is None else held.sum(question.parameters, by=question.task)
-        if self._minimum is not None:
-            self._check_counts(answer, reading, self._minimum)
+        if self._minimum is not None and held is not None:
+            self._minimum.check_answer(answer, (question.work, question.task, question.parameters), held, reading)
         return answer
 
     def _held(self, work: Work[Any], reading: Reading) -> Held[Any] | None:
@@ -171,40 +161,6 @@ class Site:
         if len(self._kept) > _KEPT:
             self._kept.pop(0)[1].close()
         return held
-
-    # -- what may be released ----------------------------------------------------------------------------------------
-
-    def _check_columns(self, reading: Reading, minimum: int) -> None:
-        """Every state of a column that is read, and its missing values, are those of enough rows, weighted or not."""
-        domain, alone = reading.domain, Reading(reading.domain, None, reading.undeclared)
-        kinds = tuple((variable.name, variable.kind) for variable in domain.variables)
-        if kinds in self._passed:
-            return
-        met = self._open(alone).reduce(survey, domain)
-        check_rows(met.rows, minimum)
-        for name, missing in met.missing.items():
-            check_cells([name], np.array([missing]), minimum)
-        asked = [Counts((v.name,)) for v in domain.variables if v.kind == "discrete"]
-        if asked:
-            summary = summarize_source(self._open(alone), domain, asked, missing="available")
-            for counts in asked:
-                check_cells(counts.columns, summary[counts].dense(), minimum)
-        self._passed.add(kinds)
-
-    def _check_counts(self, answer: Any, reading: Reading, minimum: int) -> None:
-        """Every cell of the tables of counts in an answer is that of enough steps; weights would hide how many."""
-        for part in parts_of(answer):
-            if isinstance(part, Summary):
-                if reading.weight is not None:
-                    raise DataError("minimum_count= counts sequences that have no weights: leave sample_weight= out.")
-                check_summary(part, minimum)
-
-    def _check_tables(self, task: Callable[[Batch], Any], reading: Reading, minimum: int) -> None:
-        """Every cell of a table of counts is that of enough rows: each row counts once, whatever its weight."""
-        answer = self._open(Reading(reading.domain, None, reading.undeclared)).reduce(task, reading.domain)
-        for part in parts_of(answer):
-            if isinstance(part, Summary):
-                check_summary(part, minimum)
 
 
 class Rounds:
@@ -261,6 +217,21 @@ class Rounds:
         asked = list(self.sites) if names is None else list(names)
         return list(map_in_order(partial(self._answer, question), asked, len(asked)))
 
+    def sum(self, question: Question, names: Sequence[str] | None = None) -> Any:
+        """What the answers of the sites add up to, in their order; None where no site has rows."""
+        asked = list(self.sites) if names is None else list(names)
+        answers = self.ask(question, asked)
+        try:
+            if any(isinstance(answer, str | bytes | Mapping) for answer in answers):
+                raise TypeError("no sums")
+            return add_those_with_rows(answers)
+        except TypeError:
+            kinds = [f"{name!r}: {type(answer).__name__}" for name, answer in zip(asked, answers, strict=True)]
+            raise DataError(
+                f"The answers of the sites do not add up ({', '.join(kinds)}). A function in the place of a site "
+                "returns what Site.answer returned there, and nothing else."
+            ) from None
+
     def _answer(self, question: Question, name: str) -> Any:
         try:
             return self.sites[name](question)
@@ -283,6 +254,12 @@ class MergedColumns:
     @classmethod
     def of(cls, answers: Mapping[str, SiteColumns]) -> MergedColumns:
         """Of what each site says of its own."""
+        for site, answer in answers.items():
+            if not isinstance(answer, SiteColumns):
+                raise DataError(
+                    f"Site {site!r} was asked what its columns are and answered with {type(answer).__name__}. A "
+                    "function in the place of a site returns what Site.answer(question) returned there."
+                )
         names = list(next(iter(answers.values())).variables)
         for site, answer in answers.items():
             if set(answer.variables) != set(names):
@@ -339,6 +316,13 @@ class SitesSource(Source):
         """By one question to all sites."""
         return whole_floats_of(self, names)
 
+    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
+        """Sequences are not brought together."""
+        raise OptionError(
+            "Sequences stay at the sites of sf.Rounds, whole ones at each: name the column that tells them apart by "
+            "group=, and known states, labels and weights by their columns, in place of lengths= and of arrays."
+        )
+
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         raise OptionError(
             "This looks at single rows, and those of sf.Rounds stay at their sites. Predict and impute at each site, "
@@ -350,8 +334,7 @@ class SitesSource(Source):
 
     def _reduced(self, task: Callable[[Batch], Answer], domain: Domain, pace: Pace) -> Answer:
         """Over the rows of all sites; threads are their own affair."""
-        answers = self._rounds.ask(Question(self._reading(domain), None, task))
-        answer: Answer = add_those_with_rows(answers)
+        answer: Answer = self._rounds.sum(Question(self._reading(domain), None, task))
         if pace.progress is not None:
             pace.progress(int(getattr(answer, "rows", 0)), None)
         return answer
@@ -382,6 +365,5 @@ class HeldAtSites(Held[Prepared]):
         names = list(self._rounds.sites)
         by = None if task == self.work.evaluate else task
         question = Question(self._reading, self.work, by, parameters)
-        answers = self._rounds.ask(question, names if chosen is None else [names[number] for number in chosen])
-        total = add_those_with_rows(answers)
+        total = self._rounds.sum(question, names if chosen is None else [names[number] for number in chosen])
         return task(self.work.prepare(Batch.empty(self._reading.domain)), parameters) if total is None else total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from suffice.domain import Domain, Variable
@@ -94,10 +95,19 @@ class NetworkTask(SummaryTask[NetworkFitted]):
                 settled = source.settle(domain, progress=advance)
             whole = settled.domain.merge(Domain(self.learning.hidden.values()))
             limits = {"memory_limit": self.options["memory_limit"], "threads": self.options["threads"]}
-            held = hold_rows(source, settled, whole, progress=advance, **limits)
+            held = hold_rows(source, settled, whole, self._tables(whole), progress=advance, **limits)
         if isinstance(held, Summary):
             return SummaryData(self.complete(held), max(source.passes, 1), notes)
         return HeldData.of(held, settled, max(source.passes, 1), notes)
+
+    def _tables(self, domain: Domain) -> list[tuple[Hashable, ...]]:
+        """The variables of each family, or any two of them where a regression is learned from products."""
+        families = [(self.learning.learner(n, domain), self.learning.family(n, domain)) for n in self.learning.parents]
+        return [
+            names
+            for learner, family in families
+            for names in (combinations(family.names, 2) if learner.asks_rows else [family.names])
+        ]
 
     def kept(self, data: SummaryData) -> SummaryData:
         """What a fit keeps: of rows that stay where they are how many there were, and no more."""

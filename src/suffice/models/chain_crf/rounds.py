@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from suffice.models.conditional_field.shards import (
 )
 from suffice.sources.held import Held
 from suffice.sources.reduction import Answers
+from suffice.sources.releasing import Disclosed
 from suffice.sources.sequences import Sequences
 
 #: Sequences whose steps have sparse features.
@@ -100,6 +102,10 @@ class PlacedWeights:
     threads: int | None = 1
     evenly: bool = False
 
+    def disclosed(self) -> Disclosed:
+        """The features of the labels given."""
+        return Disclosed(cells=(("labels by feature", partial(_behind, layout=self.layout)),))
+
     def block(self, shard: ChainShard) -> tuple[BlockOfShard, SequenceBlock, Floats]:
         """The sequences of a shard under these weights, each as often as asked, and the weights that are its own."""
         under = shard.under(self.layout, self.threads)
@@ -117,6 +123,14 @@ def observed(shard: ChainShard, given: PlacedWeights) -> PartOfVector:
     """The features of the labels given."""
     under, block, _ = given.block(shard)
     return under.answer(block.observed(shard.codes))
+
+
+def _behind(shard: ChainShard, _: object, *, layout: ChainLayout) -> Floats:
+    """How many steps are behind each sum of a feature by label, or by two labels."""
+    matrix = shard.examples.values
+    shown = shard.examples.reading(replace(matrix, values=(matrix.filled != 0.0).astype(np.float64)))
+    once = ChainShard(shown, shard.codes, np.ones(len(shard.weights)), shard.own)
+    return observed(once, PlacedWeights(layout, np.zeros(layout.length))).whole()
 
 
 def variance(shard: ChainShard, given: PlacedWeights) -> PartOfVector:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from suffice.models.conditional_field.shards import PartOfVector
 from suffice.models.conditional_field.tables import codes_in_column, finite_column, weights_in_column
 from suffice.sources.base import Batch
 from suffice.sources.reduction import Answers
-from suffice.sources.sequences import Sequences
+from suffice.sources.releasing import Disclosed
+from suffice.sources.sequences import Sequences, label_windows
 
 #: Columns of the design of each entry, -1 for none, and the values of the entries.
 Entries = tuple[NDArray[np.int32], Floats]
@@ -234,6 +236,11 @@ class TokenWork(LabelledChainWork):
     features: TokenFeatures
     label: Hashable
 
+    def disclosed(self) -> Disclosed:
+        """The columns of features by label, and labels that follow each other."""
+        tables = tuple((name, self.label) for name in (*self.features.states, *self.features.numbers))
+        return Disclosed(tables, (("neighbouring labels", partial(_neighbours, label=self.label)),))
+
     def prepare(self, batch: Batch) -> ChainShard:
         """The design, the codes of labels and the weights of the sequences of a batch."""
         assert batch.offsets is not None
@@ -245,6 +252,10 @@ class TokenWork(LabelledChainWork):
             return ChainShard(examples, codes, weights, own)
         kept = np.flatnonzero(weights)
         return ChainShard(examples.chosen(kept), codes[examples.steps_of(kept)[0]], weights[kept], own)
+
+
+def _neighbours(shard: ChainShard, domain: Domain, *, label: Hashable) -> Floats:
+    return label_windows(shard.codes, shard.examples.offsets, domain[label].card)
 
 
 def seen_labels(shard: ChainShard, shape: tuple[int, int]) -> Answers:

@@ -23,6 +23,7 @@ from suffice.sources.base import Batch, Source
 from suffice.sources.held import Held, Prepared, Settled, Work
 from suffice.sources.mapped import RowTask, free_names
 from suffice.sources.opening import open_source
+from suffice.sources.releasing import Disclosed
 from suffice.sources.sequences import is_table
 
 F = TypeVar("F", bound="TableForm")
@@ -200,6 +201,10 @@ class SumScores(Generic[E]):
         logs = np.array(ScoreExamples(self.examples, self.label)(batch, str))
         used = weights > 0.0
         return np.array([weights[used] @ logs[used], weights.sum()])
+
+    def disclosed(self) -> Disclosed:
+        """Nothing of joint states: one sum over all rows."""
+        return Disclosed()
 
     def evaluate(self, prepared: Floats, parameters: None) -> Floats:
         """As they are."""

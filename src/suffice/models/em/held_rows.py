@@ -25,6 +25,7 @@ from suffice.models.em.rows import ObservedRows, compact_rows, has_missing
 from suffice.sources.base import Batch, Progress, Source
 from suffice.sources.held import Held, HeldHere, Settled
 from suffice.sources.reduction import Answers, add_answers
+from suffice.sources.releasing import Disclosed
 from suffice.sources.tally import tally
 from suffice.statistics import Patterns, Statistic, Summary
 
@@ -48,11 +49,13 @@ Blocks = tuple[ObservedRows, ...]
 class KeepRows:
     """The work of EM: the distinct rows of a shard, which then answer one question a round.
 
-    `names` are the columns, and `domain` has the hidden variables besides.
+    `names` are the columns, and `domain` has the hidden variables besides. `tables` are the variables of each part of
+    the model, whose joint states are counted or expected.
     """
 
     names: tuple[Hashable, ...]
     domain: Domain
+    tables: tuple[tuple[Hashable, ...], ...] = ()
 
     def prepare(self, batch: Batch) -> Blocks:
         """The distinct rows of each block, in narrow codes."""
@@ -63,6 +66,10 @@ class KeepRows:
         """The distinct rows of a batch."""
         question = Patterns(self.names)
         return compact_rows(self.names, tally(batch, (question,))[question], self.domain)
+
+    def disclosed(self) -> Disclosed:
+        """The tables of the model, as far as rows show them."""
+        return Disclosed(self.tables, expected=True)
 
     def evaluate(self, blocks: Blocks, parameters: tuple[Question, Any]) -> Any:
         """The answer of a shard to a question with its parameters."""
@@ -270,6 +277,7 @@ def hold_rows(
     source: Source,
     settled: Settled,
     domain: Domain,
+    tables: Iterable[tuple[Hashable, ...]],
     *,
     memory_limit: int | str | None = None,
     threads: int | None = None,
@@ -277,10 +285,10 @@ def hold_rows(
 ) -> HeldRows | Summary:
     """The rows of a source, each shard where it is; or their distinct rows, where these are few.
 
-    domain: the columns that were settled, and hidden variables.
+    domain: the columns that were settled, and hidden variables; tables: the variables of each part of the model.
     """
     names = tuple(n for n in settled.domain.names if settled.missing.get(n, 0) < settled.rows)
-    work = KeepRows(names, domain)
+    work = KeepRows(names, domain, tuple(tables))
     held = source.hold(work, settled, memory_limit=memory_limit, threads=threads, progress=progress)
     rows = HeldRows(names, domain, held)
     if source.residence == "sites":

@@ -25,6 +25,7 @@ from suffice.models.glm.response import NO_RESPONSE, check_finite
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import HeldHere, HeldLocal, Settled
 from suffice.sources.reduction import Answers
+from suffice.sources.releasing import Disclosed
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +131,11 @@ class RegressionWork(BlockWork):
     def raw(self) -> tuple[Hashable, ...]:
         """The columns that they are made of."""
         return ()
+
+    def disclosed(self) -> Disclosed:
+        """Products of two columns, and of each with the response, are counts where they are indicators."""
+        factors = (factor.variable.name for factor in self.design.factors)
+        return Disclosed.by_pairs((name,) for name in (*self.design.reals, *factors, *self.roles.y))
 
     def prepare(self, batch: Batch) -> PreparedRows:
         """The block of a shard."""

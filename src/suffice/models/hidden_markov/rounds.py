@@ -9,8 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.durations.distributions import Duration
@@ -24,7 +28,8 @@ from suffice.models.hidden_markov.structure import TransitionStructure
 from suffice.sources.base import Batch
 from suffice.sources.columns import Coded
 from suffice.sources.held import Held, HeldHere
-from suffice.sources.sequences import Sequences, translated
+from suffice.sources.releasing import Disclosed
+from suffice.sources.sequences import Sequences, label_windows, translated
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,13 @@ class ChainWork:
         else:
             keys = batch.start + first if batch.numbers is None else batch.numbers[first]
         return ChainExpectation(Sequences(values, batch.offsets, labels=labels), self.emission, 1, keys)
+
+    def disclosed(self) -> Disclosed:
+        """Of known states: how often they follow each other, and what they emit."""
+        if self.label is None:
+            return Disclosed()
+        emitted = tuple((self.label, name) for name in self.columns)
+        return Disclosed(emitted, (("neighbouring states", partial(known_windows, size=len(self.states))),))
 
     def evaluate(self, prepared: ChainExpectation, parameters: ChainParameters) -> Statistics:
         """Expected statistics, with the log-likelihood."""
@@ -135,6 +147,14 @@ class HeldChains:
 def counted_states(prepared: ChainExpectation, like: ChainParameters) -> Statistics:
     """Counts of the known states of a shard."""
     return counted(prepared.observed, prepared.emission, len(like.initial), like)
+
+
+def known_windows(prepared: ChainExpectation, _: object, *, size: int) -> Floats:
+    """How many sequences begin with each known state, and how many steps go from one to another."""
+    observed = prepared.observed
+    assert observed.labels is not None
+    weighted = np.repeat(observed.weights > 0.0, observed.lengths)
+    return label_windows(np.where(weighted, observed.labels, -1), observed.offsets, size)
 
 
 def log_likelihood(prepared: ChainExpectation, parameters: ChainParameters) -> float:

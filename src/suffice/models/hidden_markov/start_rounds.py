@@ -77,6 +77,10 @@ class FewSteps(Answers):
     """Sums over so few steps that a step may be read from one: a site that lets no rows go does not give them."""
 
     holds_rows: ClassVar[bool] = True
+    instead: ClassVar[str] = (
+        "A hidden Markov model looks at a few steps to begin with: give it initial=, transitions= and emissions=, from "
+        "knowledge or from a fit of one site."
+    )
 
     def __add__(self, other: Answers) -> FewSteps:
         """Of both sets of steps."""

@@ -27,6 +27,7 @@ from suffice.sources.base import Batch
 from suffice.sources.columns import Coded
 from suffice.sources.memory import columns_source
 from suffice.sources.ngrams import WindowLayout, count_sequences
+from suffice.sources.releasing import Disclosed
 from suffice.sources.sequences import Sequences, translated
 from suffice.statistics import Counts, Statistic, Summary
 
@@ -218,6 +219,10 @@ class SummaryWork:
         variables = tuple(batch.domain[name] for name in self.columns)
         sequences = Sequences(None, batch.offsets, None, labels, list(self.columns), variables)
         return summary_of(sequences, columns, questions_of(self.emission, self.columns), self.states)
+
+    def disclosed(self) -> Disclosed:
+        """Nothing beside the tables of the summary."""
+        return Disclosed()
 
     def evaluate(self, prepared: Summary, parameters: None) -> Summary:
         """As it is."""

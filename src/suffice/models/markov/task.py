@@ -239,7 +239,9 @@ class MarkovTask(SummaryTask[MarkovFitted]):
             if settled is None:
                 settled = source.settle(domain, progress=advance)
             whole = settled.domain.merge(Domain(self.spec.hidden.values()))
-            held = hold_rows(source, settled, whole, memory_limit=self.options["memory_limit"], progress=advance)
+            scopes = LogLinear(whole.select(self.spec.nodes), self.spec.terms).scopes
+            limit = self.options["memory_limit"]
+            held = hold_rows(source, settled, whole, scopes, memory_limit=limit, progress=advance)
         if isinstance(held, Summary):
             return MarkovData(held, max(source.passes, 1), notes)
         read = HeldData.of(held, settled, max(source.passes, 1), notes)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints
 from suffice.engines.gibbs import GibbsSampler
-from suffice.models.markov.approximate.rows import CodedRows, coded_rows, draws_of
+from suffice.models.markov.approximate.rows import CHAINS_AT_ROWS, CodedRows, coded_rows, draws_of
 from suffice.sources.base import Batch
 from suffice.sources.held import Held
+from suffice.sources.releasing import Disclosed
 
 #: States of rows that are drawn ahead in one round: 4 MB.
 AHEAD = 2**22
@@ -54,6 +55,10 @@ class KeepSample:
         rows = coded_rows(batch, self.nodes).live
         return SampleShard(rows, blake2b(rows.states.tobytes() + rows.weights.tobytes(), digest_size=16).digest())
 
+    def disclosed(self) -> Disclosed:
+        """The slope at log-potentials of 0 has the counts of all cells."""
+        return Disclosed(tuple(tuple(self.nodes[number] for number in scope) for scope in self.scopes))
+
     def evaluate(self, shard: SampleShard, logs: Floats) -> Floats:
         """The weighted sum over rows of log p(site | others), and its slope by log-potential (1 + cells,)."""
         if not len(shard.rows.weights):
@@ -79,6 +84,7 @@ class _Listed:
     entries: tuple[Any, ...]
 
     holds_rows: ClassVar[bool] = True
+    instead: ClassVar[str] = CHAINS_AT_ROWS
 
     def __add__(self, other: _Listed) -> _Listed:
         return _Listed(self.entries + other.entries)

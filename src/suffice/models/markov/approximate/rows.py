@@ -22,6 +22,12 @@ from suffice.models.markov.structure import Term
 from suffice.sources.base import Batch, Source
 from suffice.statistics import Counts, Summary
 
+#: What asks for no rows, in place of chains that begin at them.
+CHAINS_AT_ROWS = (
+    "Chains of contrastive divergence, and of solver='sml' with batch_size=, begin at rows: use solver='sml' without "
+    "batch_size=, or solver='pseudolikelihood'."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
@@ -99,6 +105,7 @@ class _Batches:
     parts: tuple[tuple[Domain, NDArray[np.uint8], Floats], ...]
 
     holds_rows: ClassVar[bool] = True
+    instead: ClassVar[str] = CHAINS_AT_ROWS
 
     def __add__(self, other: _Batches) -> _Batches:
         return _Batches(self.parts + other.parts)
