@@ -87,7 +87,7 @@ def test_emissions_raise_one_error_wherever_the_sequences_are(tmp_path: Path) ->
     with pytest.raises(sf.DataError) as there:
         fit(written(data, tmp_path))
     assert here.type is there.type
-    assert str(here.value).replace("step", "row") == str(there.value)
+    assert str(there.value).startswith(str(here.value).replace("step", "row") + " That is row 47 of ")
     assert pickle.loads(pickle.dumps(there.value)).args == there.value.args
 
 
@@ -102,3 +102,16 @@ def test_of_partitions(name: str) -> None:
         place = r"\(row \d+\)" if "CRF" in name else r"\(row 7\)"
         with pytest.raises(sf.DataError, match=rf"Column {found} {place}.*{expected}.*partition \d of a Dask"):
             fit(rows)
+
+
+def test_answers_for_rows_name_the_partition() -> None:
+    frames, dask = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask")
+    data = pd.DataFrame({"x": np.arange(60.0), "n": [1, 2, 4] * 20})
+    model = sf.GLM("poisson").fit(data, y="n")
+    data.loc[47, "x"] = np.nan
+    with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
+        rows = frames.from_map(lambda k: data.iloc[20 * k : 20 * k + 20], range(3), meta=data.iloc[:0])
+        answers: tuple[Any, ...] = (model.predict(rows), model.score_samples(rows, "n"))
+        for answer in answers:
+            with pytest.raises(sf.MissingValueError, match=r"'x' .*\(row 7\).*partition 2 of a Dask DataFrame"):
+                answer.compute()

@@ -143,7 +143,7 @@ def test_errors_of_the_work_name_the_row_and_the_file(path: str) -> None:
     ):
         with pytest.raises(UnknownStateError, match=r"row 3210") as caught:
             call()
-        assert caught.value.__notes__ == [f"Read from {path}."]
+        assert str(caught.value).endswith(f"That is row 3210 of {path!r}.")
     with pytest.raises(UnknownStateError, match=r"row 3210"):
         source.hold(Refusing(), settled, group="v")
 

@@ -375,3 +375,24 @@ def test_a_refusal_says_what_asks_for_no_rows() -> None:
     with pytest.raises(sf.DataError, match=r"initial=, transitions= and emissions=") as caught:
         sf.HiddenMarkovModel(2, "categorical").fit(sites(STEPS, 2), group="patient", columns="symbol")
     assert "solver=" not in str(caught.value)
+
+
+def test_text_at_one_site_and_numbers_at_another_are_refused() -> None:
+    frame = pd.DataFrame({"k": RNG.integers(0, 2, 60), "v": RNG.choice(["a", "b"], 60), "y": RNG.normal(size=60)})
+    whole, text = sf.Site(frame, name="whole"), sf.Site(frame.assign(k=frame.k.astype(str)), name="text")
+    for rounds in (sf.Rounds([whole, text]), sf.Rounds([text, whole])):
+        for fit in (
+            lambda rows: sf.BayesianNetwork([("k", "v")]).fit(rows),
+            lambda rows: sf.BayesianNetwork([("h", "k")], hidden={"h": 2}).fit(rows),
+            lambda rows: sf.GLM("gaussian").fit(rows, y="y", columns=["k"]),
+            lambda rows: sf.MarkovChain().fit(rows, columns="k", group="v"),
+        ):
+            with pytest.raises(sf.DataError, match=r"'k' holds .* at site '\w+' and .* at site '\w+', whose"):
+                fit(rounds)
+
+
+def test_integers_at_one_site_and_floats_at_another_are_told() -> None:
+    frame = pd.DataFrame({"k": RNG.integers(0, 2, 60), "v": RNG.choice(["a", "b"], 60)})
+    rounds = sf.Rounds({"n": sf.Site(frame), "s": sf.Site(frame.assign(k=frame.k + 0.25 * RNG.random(60)))})
+    report = str(sf.BayesianNetwork([("v", "k")]).fit(rounds).report_)
+    assert "'k' holds integers at site 'n' and floats at site 's': all are read as numbers" in report

@@ -288,7 +288,7 @@ def test_few_batches_are_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     alive = [0, 0]
 
     class Heavy:
-        rows, note = 1, ""
+        rows, origins = 1, ()
 
         def __init__(self) -> None:
             alive[0] += 1
@@ -306,7 +306,7 @@ def test_answers_are_added_in_the_order_of_rows() -> None:
 
     class Numbered:
         def __init__(self, row: int) -> None:
-            self.rows, self.row, self.note = 1, row, ""
+            self.rows, self.row, self.origins = 1, row, ()
 
     pieces = [lambda row=row: Numbered(row) for row in range(37)]
     for threads in (1, 2, 5):

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import suffice as sf
 from sources.tables import counts_of, same_types, write_parquet
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, UnknownStateError
@@ -102,7 +104,37 @@ def test_errors_say_which_file_the_row_is_in(tmp_path: Path) -> None:
         pd.DataFrame({"a": ["x", value]}).to_parquet(tmp_path / f"{at}.parquet")
     with pytest.raises(UnknownStateError, match=r"\(row 3\)") as caught:
         counts_of(str(tmp_path / "*.parquet"), "a", declared={"a": Variable.discrete("a", ["x"])})
-    assert "1.parquet" in "".join(caught.value.__notes__)
+    assert str(caught.value).endswith(f"That is row 1 of {str(tmp_path / '1.parquet')!r}.")
+
+
+def test_predictions_say_which_file_the_row_is_in(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.arange(30.0), "n": [1, 2, 4] * 10})
+    model = sf.GLM("poisson").fit(frame, y="n")
+    frame.loc[25, "x"] = np.nan
+    for part in range(3):
+        frame[10 * part : 10 * part + 10].to_parquet(tmp_path / f"{part}.parquet")
+    for ask in (model.predict, lambda rows: model.score(rows, "n"), lambda rows: model.score_samples(rows, "n")):
+        with pytest.raises(sf.MissingValueError, match=r"'x' .*\(row 25\)") as caught:
+            ask(str(tmp_path / "*.parquet"))
+        assert str(caught.value).endswith(f"That is row 5 of {str(tmp_path / '2.parquet')!r}.")
+
+
+def test_text_in_one_file_and_numbers_in_another_are_refused(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2] * 20, "b": ["u", "u", "v", "v"] * 10})
+    frame.to_parquet(tmp_path / "1.parquet")
+    frame.assign(a=[1.0, None, 2.0, 1.0] * 10).to_parquet(tmp_path / "2.parquet")
+    frame[:0].assign(a=pd.Series([], dtype=str)).to_parquet(tmp_path / "3.parquet")
+    network = sf.BayesianNetwork([("a", "b")], states={"a": "discrete"}).fit(str(tmp_path / "*.parquet"))
+    said = r"'a' holds integers in '.*1\.parquet' and floats in '.*2\.parquet': all are read as states"
+    assert re.search(said, str(network.report_))
+    frame.assign(a=frame.a.astype(str)).to_parquet(tmp_path / "4.parquet")
+    for fit in (
+        lambda rows: sf.BayesianNetwork([("a", "b")]).fit(rows),
+        lambda rows: sf.GLM("binomial").fit(rows, y="b"),
+        lambda rows: sf.MarkovChain().fit(rows, group="b", columns="a"),
+    ):
+        with pytest.raises(DataError, match=r"'a' holds text \(.*4\.parquet' and numbers \(.*1\.parquet', whose"):
+            fit(str(tmp_path / "*.parquet"))
 
 
 def test_types_may_differ_between_files(tmp_path: Path) -> None:

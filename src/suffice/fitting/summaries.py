@@ -234,6 +234,12 @@ def read_columns(
         for names, sentence, most in sentences
         if names
     )
+    kinds = {"discrete": "states"}
+    notes += tuple(
+        f"the column {v.name!r} holds {held}: all are read as {kinds.get(v.kind, 'numbers')}"
+        for v in domain.variables
+        if (held := source.promoted(v.name))
+    )
     if not source.weighted and len(source.columns) > len(required):
         unread = [name for name in source.columns if name not in required and _may_count(name)]
         notes += tuple(_UNREAD_COUNTS.format(name) for name in unread)

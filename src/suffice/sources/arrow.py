@@ -154,6 +154,19 @@ def is_number(type_: pa.DataType) -> bool:
     return any(is_kind(type_) for is_kind in kinds)
 
 
+def nature_of(type_: pa.DataType) -> str:
+    """What values of an Arrow type are in words: numbers (and truth values), text or times; empty of all others."""
+    from pyarrow import types
+
+    if types.is_dictionary(type_):
+        return nature_of(type_.value_type)
+    if is_number(type_):
+        return "numbers"
+    if any(is_text(type_) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
+        return "text"
+    return "times" if types.is_temporal(type_) else ""
+
+
 def category(name: Hashable, labels: list[Any]) -> Variable:
     """A categorical variable; a missing value among the categories is left out, a repeated one kept once."""
     if set(map(type, labels)) == {str} and len(set(labels)) == len(labels):

@@ -20,7 +20,7 @@ from suffice.sources.columns import Codes, Column
 from suffice.sources.held import Held, HeldLocal, Prepared, Settled, Work, survey
 from suffice.sources.kinds import DecidedKinds, Declarations, WholeFloats, check_declared
 from suffice.sources.mapped import Columns, mapped_columns, write_columns
-from suffice.sources.reduction import add_in_order
+from suffice.sources.reduction import Origin, add_in_order
 from suffice.sources.scratch import Scratch, free_memory
 
 #: Rows of a batch: enough to pay for a task, few enough that a batch of 40 columns of codes stays near the cache.
@@ -59,7 +59,7 @@ class Batch:
     numbers are finite; where they are false, that is not known yet. Where rows are the steps of sequences, whole ones
     one after the other, `offsets` (sequences + 1,) says where each begins, and the end; `raw` holds columns that are
     not to be coded, as Arrow arrays. `numbers` (rows,) are the numbers of the rows where they do not count up from
-    `start`. `note` says where they were read from.
+    `start`. `origins` are the files that they were read from.
     """
 
     domain: Domain
@@ -74,7 +74,7 @@ class Batch:
     offsets: Ints | None = None
     raw: Mapping[Hashable, Any] = field(default_factory=dict)
     numbers: Ints | None = None
-    note: str = ""
+    origins: tuple[Origin, ...] = ()
     finite: bool = False
 
     def number(self, row: int) -> int:
@@ -186,6 +186,10 @@ class Source(ABC):
     def holds_numbers(self, name: Hashable) -> bool:
         """Whether the type of a column says that it holds numbers or truth values; else its values may still."""
         return self._infer(name).kind == "real"
+
+    def promoted(self, name: Hashable) -> str:
+        """In words, integers in some parts of a column that is one of floats in others; empty where all are alike."""
+        return ""
 
     @abstractmethod
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:

@@ -29,6 +29,7 @@ from suffice.sources.arrow import ArrowColumn
 from suffice.sources.base import Answer, Batch, Pace
 from suffice.sources.columns import Coded
 from suffice.sources.files import opened, reading
+from suffice.sources.reduction import Origin
 from suffice.sources.stream import Chunk, StreamSource
 from suffice.sources.texts import (
     MISFIT,
@@ -145,7 +146,7 @@ class CsvSource(StreamSource):
                     columns |= {
                         name: CsvColumn(name, batch.column(name), start, read) for name, read in discrete.items()
                     }
-                    yield Chunk(columns, batch.num_rows, path)
+                    yield Chunk(columns, batch.num_rows, Origin(begin, path))
                     start += batch.num_rows
             except DataError:
                 _check_numbers(path, numbers, begin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from suffice.sources.partitions import (
     answer_pieces,
     answer_rows,
     column_types,
+    guarded,
     in_tree,
     mapped_rows,
     one_row,
@@ -219,8 +220,17 @@ def with_keys(frame: pd.DataFrame, columns: pa.Table, reading: Reading) -> pd.Da
     return frame[keys].assign(**{str(name): made[name] for name in made})
 
 
-def map_partition(frame: pd.DataFrame, packed: Packed) -> pd.DataFrame:
-    """The columns that a task makes of one partition."""
+def map_partition(frame: pd.DataFrame, packed: Packed, partition_info: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """The columns that a task makes of one partition; Dask says which, but in its own look at the types."""
     task, reading, types = packed.opened()
-    made = mapped_rows(pandas_source(frame), task, reading).cast(types) if len(frame) else types.empty_table()
-    return with_keys(frame, made, reading)
+
+    def call() -> pd.DataFrame:
+        made = mapped_rows(pandas_source(frame), task, reading).cast(types) if len(frame) else types.empty_table()
+        return with_keys(frame, made, reading)
+
+    if partition_info is None:
+        return call()
+    made = guarded(call, partition_info["number"])
+    if isinstance(made, Failed):
+        made.raise_here(DaskSource.unordered, reading.layout.group)
+    return made

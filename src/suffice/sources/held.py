@@ -205,7 +205,7 @@ class HeldLocal(Held[Prepared]):
                 "The data have changed since their states were found: there are states that were not there before. "
                 "Read the data once they are no longer written to."
             )
-        with naming(batch.note):
+        with naming(batch.origins):
             return self.work.prepare(batch), batch.rows
 
     def _kept(self, prepared: Prepared) -> Callable[[], Prepared] | None:

@@ -61,7 +61,7 @@ def mapped_columns(
 
     def work(piece: Callable[[], Batch]) -> tuple[pa.RecordBatch, Ints | None]:
         batch = piece()
-        with naming(batch.note):
+        with naming(batch.origins):
             return columns_of(task(batch), batch.rows), batch.numbers
 
     def answers() -> Iterator[tuple[pa.RecordBatch, Ints | None]]:

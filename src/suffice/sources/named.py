@@ -74,7 +74,8 @@ _BY_MODULE = {
     "sources.partitions": ("Reading",),
     "sources.reduction": ("Answers",),
     "sources.sequences": ("Sequences",),
-    "sources.sites": ("Question", "SiteColumns"),
+    "sources.site_columns": ("SiteColumns",),
+    "sources.sites": ("Question",),
     "sources.tally": ("Complete", "Tally", "TallyComplete"),
     "statistics": ("Counts", "Moments", "MomentsBy", "Patterns", "Sums"),
 }

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from suffice.domain import Domain, Variable
+from suffice.errors import DataError
 from suffice.sources import base
-from suffice.sources.arrow import category, is_number, kind_of
+from suffice.sources.arrow import category, is_number, kind_of, nature_of
 from suffice.sources.files import is_remote, opened, reading
 from suffice.sources.kinds import WholeFloats
 from suffice.sources.stream import Chunk, StreamSource, arrow_chunks, chunk_rows
@@ -19,7 +20,10 @@ BUFFER_BYTES = 1 << 16
 
 
 class ParquetSource(StreamSource):
-    """One or more Parquet files with the same columns, in any order."""
+    """One or more Parquet files with the same columns, in any order.
+
+    Integers in some files are floats where others hold floats. Numbers in some and text in others are an error.
+    """
 
     def __init__(self, files: Sequence[str]) -> None:
         """Read the schema of the first file."""
@@ -42,8 +46,30 @@ class ParquetSource(StreamSource):
         import pyarrow.types as types
 
         footers = zip(self._files, self._footers, strict=True)
-        types_of = {path: schema.field(name).type for path, (schema, _) in footers if name in schema.names}
-        return {path: type_ for path, type_ in types_of.items() if not types.is_null(type_)} or types_of
+        types_of = {path: schema.field(name).type for path, (schema, rows) in footers if rows and name in schema.names}
+        if not types_of:
+            schemas = {path: schema for path, (schema, _) in zip(self._files, self._footers, strict=True)}
+            types_of = {path: schema.field(name).type for path, schema in schemas.items() if name in schema.names}
+        known = {path: type_ for path, type_ in types_of.items() if not types.is_null(type_)}
+        natures = {nature: path for path, type_ in reversed(known.items()) if (nature := nature_of(type_))}
+        if len(natures) > 1:
+            one, other = [f"{what} ({known[path]}) in {path!r}" for what, path in natures.items()][:2]
+            raise DataError(
+                f"Column {name!r} holds {one} and {other}, whose values would be different states. Give it one type in "
+                "all files, or leave it out."
+            )
+        return known or types_of
+
+    def promoted(self, name: Hashable) -> str:
+        """Integers in some files, and floats in others."""
+        import pyarrow.types as types
+
+        whole = {path: types.is_integer(type_) for path, type_ in self._types(name).items()}
+        if len(set(whole.values())) < 2 or not self.holds_numbers(name):
+            return ""
+        return (
+            f"integers in {min(p for p in whole if whole[p])!r} and floats in {min(p for p in whole if not whole[p])!r}"
+        )
 
     def holds_numbers(self, name: Hashable) -> bool:
         """By the types in all files."""
@@ -52,8 +78,7 @@ class ParquetSource(StreamSource):
     def _infer(self, name: Hashable) -> Variable:
         """By the types in all files, so that their order does not matter.
 
-        A column that is integer in some files and float in others is one of floats; one that is text anywhere is
-        discrete.
+        A column that is integer in some files and float in others is one of floats.
         """
         import pyarrow.types as types
 

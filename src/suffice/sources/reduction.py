@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -15,6 +16,8 @@ from suffice.errors import DataError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+#: How errors speak of a row of the table.
+_ROW = re.compile(r"\brow (\d+)\b")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -35,7 +38,7 @@ def add_in_order(
 
     def work(piece: Callable[[], Any]) -> tuple[Any, int]:
         batch = piece()
-        with naming(batch.note):
+        with naming(batch.origins):
             return task(batch), batch.rows
 
     done = 0
@@ -51,14 +54,40 @@ def add_in_order(
     return add_answers(answers())
 
 
+@dataclass(frozen=True, order=True)
+class Origin:
+    """A file that rows were read from; `first` is the number in the table of its first row."""
+
+    first: int
+    path: str
+
+
 @contextmanager
-def naming(note: str) -> Iterator[None]:
-    """Let an error about data say where its row was read from."""
+def counted_from(start: int) -> Iterator[None]:
+    """Let an error about rows that were read as a table of their own speak of them by their numbers in the whole."""
     try:
         yield
     except DataError as error:
-        if note:
-            error.add_note(f"Read from {note}.")
+        error.args = (_ROW.sub(lambda found: f"row {int(found[1]) + start}", str(error)),)
+        raise
+
+
+@contextmanager
+def naming(origins: Sequence[Origin]) -> Iterator[None]:
+    """Let an error about data say which file its row was read from, and which row of that file it is."""
+    try:
+        yield
+    except DataError as error:
+        text = str(error)
+        if origins and not any(repr(origin.path) in text for origin in origins):
+            number = _ROW.search(text)
+            row = -1 if number is None else int(number[1])
+            before = [origin for origin in sorted(origins) if origin.first <= row]
+            if before:
+                where = f"That is row {row - before[-1].first} of {before[-1].path!r}."
+            else:
+                where = f"Read from {' or '.join(dict.fromkeys(repr(origin.path) for origin in origins))}."
+            error.args = (f"{text} {where}",)
         raise
 
 

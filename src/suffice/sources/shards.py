@@ -50,7 +50,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
         complete=all(batch.complete for batch in batches),
         raw={name: pa.concat_arrays(_alike([batch.raw[name] for batch in batches], name)) for name in first.raw},
         numbers=numbers,
-        note=" or ".join(dict.fromkeys(batch.note for batch in batches)),
+        origins=tuple(dict.fromkeys(origin for batch in batches for origin in batch.origins)),
     )
 
 

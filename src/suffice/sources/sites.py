@@ -24,6 +24,7 @@ from suffice.sources.partitions import Reading, add_those_with_rows
 from suffice.sources.questions import check_named
 from suffice.sources.reduction import map_in_order
 from suffice.sources.releasing import check_no_rows, checked_minimum
+from suffice.sources.site_columns import MergedColumns, SiteColumns, check_alike
 
 #: Holds that a site keeps prepared: the one of a fit, and one that finds out what that one has to know.
 _KEPT = 2
@@ -41,15 +42,6 @@ class Question:
     work: Work[Any] | None = None
     task: Callable[..., Any] | None = None
     parameters: Any = None
-
-
-@dataclass(frozen=True)
-class SiteColumns:
-    """What the columns of a site are: kinds by type, those that are numbers by type, and whether rows have an order."""
-
-    variables: Mapping[Hashable, Variable]
-    numbers: frozenset[Hashable]
-    unordered: str = ""
 
 
 #: A site, or whatever brings a question to one and the answer back.
@@ -222,6 +214,7 @@ class Rounds:
         asked = list(self.sites) if names is None else list(names)
         answers = self.ask(question, asked)
         try:
+            check_alike({name: answer for name, answer in zip(asked, answers, strict=True) if answer is not None})
             if any(isinstance(answer, str | bytes | Mapping) for answer in answers):
                 raise TypeError("no sums")
             return add_those_with_rows(answers)
@@ -241,48 +234,6 @@ class Rounds:
         except Exception as error:
             error.add_note(f"This is site {name!r}.")
             raise
-
-
-@dataclass(frozen=True)
-class MergedColumns:
-    """The columns that all sites have."""
-
-    variables: Mapping[Hashable, Variable]
-    numbers: frozenset[Hashable]
-    unordered: str = ""
-
-    @classmethod
-    def of(cls, answers: Mapping[str, SiteColumns]) -> MergedColumns:
-        """Of what each site says of its own."""
-        for site, answer in answers.items():
-            if not isinstance(answer, SiteColumns):
-                raise DataError(
-                    f"Site {site!r} was asked what its columns are and answered with {type(answer).__name__}. A "
-                    "function in the place of a site returns what Site.answer(question) returned there."
-                )
-        names = list(next(iter(answers.values())).variables)
-        for site, answer in answers.items():
-            if set(answer.variables) != set(names):
-                odd = sorted(set(answer.variables) ^ set(names), key=str)
-                raise DataError(
-                    f"The sites have different columns: site {site!r} and site {next(iter(answers))!r} do not both "
-                    f"have {listing(odd)}. Name the columns that all of them have by sf.Site(data, columns=...)."
-                )
-        variables = {}
-        for name in names:
-            kinds = {answer.variables[name].kind for answer in answers.values()}
-            domains = [Domain([answer.variables[name]]) for answer in answers.values()]
-            # Missing values widen integers to floats at one site and not at another: `decide_kinds` looks.
-            variables[name] = Variable(name, "real") if len(kinds) > 1 else _merged(domains)[name]
-        numbers = frozenset.intersection(*(answer.numbers for answer in answers.values()))
-        return cls(variables, numbers, next((a.unordered for a in answers.values() if a.unordered), ""))
-
-
-def _merged(domains: Sequence[Domain]) -> Domain:
-    whole, *others = domains
-    for other in others:
-        whole = whole.merge(other)
-    return whole
 
 
 class SitesSource(Source):
@@ -308,6 +259,10 @@ class SitesSource(Source):
     def holds_numbers(self, name: Hashable) -> bool:
         """By the types at all sites."""
         return name in self._known.numbers
+
+    def promoted(self, name: Hashable) -> str:
+        """Integers at some sites, and floats at others."""
+        return self._known.promoted.get(name, "")
 
     def _infer(self, name: Hashable) -> Variable:
         return self._known.variables[name]

@@ -20,7 +20,7 @@ from suffice.sources.base import Batch, Layout, Piece, Progress, Source, by_kind
 from suffice.sources.columns import Column
 from suffice.sources.held import Settled
 from suffice.sources.kinds import WholeFloats, check_declared, whole_floats
-from suffice.sources.reduction import map_in_order, naming
+from suffice.sources.reduction import Origin, map_in_order, naming
 from suffice.sources.scratch import Scratch
 from suffice.sources.shards import MOST_PARTS, Steps, grouped_shards, joined, shard_rows
 from suffice.sources.states import Growing, Translation
@@ -44,11 +44,16 @@ def chunk_rows(domain: Domain, names: Sequence[Hashable]) -> int:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a stream, not yet coded; `note` says where they come from, for messages."""
+    """Some rows of a stream, not yet coded; `origin` is the file that they come from, if there is one."""
 
     columns: Mapping[Hashable, Column]
     rows: int
-    note: str = ""
+    origin: Origin | None = None
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """As a batch has them."""
+        return () if self.origin is None else (self.origin,)
 
 
 class StreamSource(Source):
@@ -163,17 +168,17 @@ class StreamSource(Source):
 
     def _chunk_steps(self, chunk: Chunk, domain: Domain, layout: Layout, growing: Growing, start: int) -> Steps:
         batch = self._with_raw(chunk, layout, self._batch(chunk, domain, growing, start))
-        with naming(chunk.note):
+        with naming(chunk.origins):
             return Steps.read(batch, chunk.columns, layout)
 
     @staticmethod
     def _with_raw(chunk: Chunk, layout: Layout, batch: Batch) -> Batch:
-        with naming(chunk.note):
+        with naming(chunk.origins):
             return replace(batch, raw={name: chunk.columns[name].arrow() for name in layout.raw})
 
     def _batch(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
-        with naming(chunk.note):
-            return replace(self._coded(chunk, domain, growing, start), note=chunk.note)
+        with naming(chunk.origins):
+            return replace(self._coded(chunk, domain, growing, start), origins=chunk.origins)
 
     def _coded(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
         discrete, _ = by_kind(domain)
@@ -202,14 +207,15 @@ class StreamSource(Source):
 
 
 def arrow_chunks(
-    batches: Iterable[Any], names: Sequence[Hashable], rows: int, note: str = "", start: int = 0
+    batches: Iterable[Any], names: Sequence[Hashable], rows: int, path: str = "", start: int = 0
 ) -> Iterator[Chunk]:
     """Chunks of so many rows from Arrow record batches or tables; short ones stay as they are."""
+    origin = Origin(start, path) if path else None
     for whole in batches:
         for offset in range(0, whole.num_rows, rows):
             batch = whole.slice(offset, rows)
             columns = {name: ArrowColumn(name, batch.column(name), start) for name in names}
-            yield Chunk(columns, batch.num_rows, note)
+            yield Chunk(columns, batch.num_rows, origin)
             start += batch.num_rows
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from suffice.models.glm.response import NO_RESPONSE
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
 from suffice.sources.memory import MemorySource
+from suffice.sources.reduction import counted_from, naming
 
 if TYPE_CHECKING:
     from suffice.models.glm.fitted import GLMFitted
 
+Answer = TypeVar("Answer")
 Piece = dict[Hashable, Any]
 
 
@@ -32,14 +34,23 @@ def stream_of(X: Any) -> Source | None:
     return None if isinstance(source, MemorySource) else source
 
 
-def parts_of(X: Any, fitted: GLMFitted, more: Mapping[str, Any]) -> Iterator[Inputs]:
-    """Rows with what else was given about them: all at once, or piece by piece where they are not in memory."""
+def answers_by_part(
+    X: Any, fitted: GLMFitted, more: Mapping[str, Any], ask: Callable[[Inputs], Answer]
+) -> Iterator[Answer]:
+    """What is asked of rows with what else was given: all at once, or piece by piece where they are not in memory."""
     source = stream_of(X)
     if source is None:
-        yield Inputs(X, more)
+        yield ask(Inputs(X, more))
         return
     for batch in source.batches(domain_of(source, fitted, sides_of(more))):
-        yield Inputs(table_of(batch), more)
+        with naming(batch.origins):
+            yield answer_of(batch, more, ask)
+
+
+def answer_of(batch: Batch, more: Mapping[str, Any], ask: Callable[[Inputs], Answer]) -> Answer:
+    """What is asked of the rows of a batch, which errors call by their numbers in the table."""
+    with counted_from(batch.start):
+        return ask(Inputs(table_of(batch), more))
 
 
 def sides_of(more: Mapping[str, Any]) -> list[Any]:

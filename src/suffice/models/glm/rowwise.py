@@ -20,7 +20,7 @@ from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
 from suffice.models.glm.formula import factor_levels, matrix_of
 from suffice.models.glm.input import checked_weights, offset_of, open_rows, side_column, table_like
-from suffice.models.glm.pieces import domain_of, parts_of, sides_of, stream_of, table_of
+from suffice.models.glm.pieces import answer_of, answers_by_part, domain_of, sides_of, stream_of
 from suffice.models.glm.response import NO_RESPONSE, numbers
 from suffice.models.glm.rows import formula_response, read_response
 from suffice.solvers.information import Information
@@ -132,8 +132,7 @@ def scored(fitted: GLMFitted, given: Inputs, unknown: str) -> Scored:
 
 def scored_parts(fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: str) -> Iterator[Scored]:
     """Rows with their response and what else was given about them, piece by piece where they are not in memory."""
-    for part in parts_of(X, fitted, more):
-        yield scored(fitted, part, unknown)
+    yield from answers_by_part(X, fitted, more, lambda part: scored(fitted, part, unknown))
 
 
 def figures_of_rows(
@@ -188,7 +187,7 @@ class ScoreTask:
         """Both sums (2,)."""
         if not batch.rows:
             return np.zeros(2)
-        rows = scored(self.fitted, Inputs(table_of(batch), self.more), self.unknown)
+        rows = answer_of(batch, self.more, lambda part: scored(self.fitted, part, self.unknown))
         return np.array([rows.weights @ rows.log_prob, rows.weights.sum()])
 
 
@@ -204,7 +203,7 @@ class FigureTask(RowTask):
 
     def __call__(self, batch: Batch) -> dict[Hashable, Any]:
         """One column."""
-        rows = scored(self.fitted, Inputs(table_of(batch), self.more), self.unknown)
+        rows = answer_of(batch, self.more, lambda part: scored(self.fitted, part, self.unknown))
         return {self.names[0]: self.figure(self.fitted, rows)}
 
     def example(self) -> dict[Hashable, Any]:
@@ -226,9 +225,8 @@ class PredictTask:
 
     def __call__(self, batch: Batch) -> dict[Hashable, Any]:
         """A column for each name."""
-        given = Inputs(table_of(batch), self.more)
         with np.errstate(all="ignore"):  # The row of zeros that tells the types may have a logarithm.
-            rows = new_rows(self.fitted, given, self.unknown)
+            rows = answer_of(batch, self.more, lambda part: new_rows(self.fitted, part, self.unknown))
         answer = predict(self.fitted, *rows, self.kind, self.interval, self.df)
         values = np.asarray(answer).reshape(batch.rows, -1)
         if values.shape[1] == 1 and len(self.names) == 2:  # Of two labels the second has the probability.
@@ -253,10 +251,11 @@ def predicted(
     source = stream_of(given.data)
     if source is not None and source.residence == "elsewhere":
         return _distributed(source, fitted, given.more, unknown, kind, interval, df, labels=labels)
-    answers = [
-        predict(fitted, *new_rows(fitted, part, unknown), kind, interval, df)
-        for part in parts_of(given.data, fitted, given.more)
-    ]
+
+    def ask(part: Inputs) -> Any:
+        return predict(fitted, *new_rows(fitted, part, unknown), kind, interval, df)
+
+    answers = list(answers_by_part(given.data, fitted, given.more, ask))
     values = np.asarray(answers[0] if len(answers) == 1 else np.concatenate(answers))
     return np.column_stack((1.0 - values, values)) if labels and values.ndim == 1 else values
 

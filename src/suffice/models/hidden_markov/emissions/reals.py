@@ -29,9 +29,9 @@ class StepError(DataError):
         super().__init__(f"{value} ({counted} {step}){expected}")
         self.step, self.value, self.expected, self.counted = step, value, expected, counted
 
-    def __reduce__(self) -> tuple[type[StepError], tuple[int, str, str, str]]:
-        """As it travels from a worker."""
-        return type(self), (self.step, self.value, self.expected, self.counted)
+    def __reduce__(self) -> tuple[type[StepError], tuple[int, str, str, str], dict[str, Any]]:
+        """As it travels from a worker, with what has been said besides."""
+        return type(self), (self.step, self.value, self.expected, self.counted), {"args": self.args}
 
 
 @contextmanager
