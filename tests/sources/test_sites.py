@@ -189,8 +189,6 @@ def test_what_is_released_does_not_grow_with_the_rows() -> None:
 
 
 def test_rows_are_not_released() -> None:
-    with pytest.raises(sf.DataError, match=r"holds rows.*initial=.*site 'site-0'"):
-        sf.HiddenMarkovModel(2, "categorical").fit(sites(STEPS, 2), group="patient", columns="symbol")
     with pytest.raises(sf.DataError, match=r"holds rows.*site 'site-0'"):
         sf.summarize(sf.Patterns(("a", "b")), sites(MISSING, 2))
     free = sites(STEPS, 2, allow_rows=True)
@@ -372,8 +370,10 @@ def test_a_refusal_says_what_asks_for_no_rows() -> None:
         with pytest.raises(sf.DataError, match=r"begin at rows: use solver='sml' without batch_size=") as caught:
             sf.MarkovNetwork(edges, max_iter=3, **more).fit(rounds)
         assert "initial=" not in str(caught.value)
+    steps = STEPS.assign(known=np.where(STEPS.index % 3 == 0, "a", None))
+    model = sf.HiddenMarkovModel(["a", "b"], "normal")
     with pytest.raises(sf.DataError, match=r"initial=, transitions= and emissions=") as caught:
-        sf.HiddenMarkovModel(2, "categorical").fit(sites(STEPS, 2), group="patient", columns="symbol")
+        model.fit(sites(steps, 2), group="patient", columns="level", states="known")
     assert "solver=" not in str(caught.value)
 
 
@@ -396,3 +396,107 @@ def test_integers_at_one_site_and_floats_at_another_are_told() -> None:
     rounds = sf.Rounds({"n": sf.Site(frame), "s": sf.Site(frame.assign(k=frame.k + 0.25 * RNG.random(60)))})
     report = str(sf.BayesianNetwork([("v", "k")]).fit(rounds).report_)
     assert "'k' holds integers at site 'n' and floats at site 's': all are read as numbers" in report
+
+
+# -- starts, formulas, targets -----------------------------------------------------------------------------------------
+
+
+class Recorded:
+    """A site that keeps what it was asked and what it answered."""
+
+    def __init__(self, frame: pd.DataFrame, **options: Any) -> None:
+        self.site, self.answers = sf.Site(frame.reset_index(drop=True), **options), list[Any]()
+
+    def __call__(self, question: sf.Question) -> Any:
+        self.answers.append(self.site.answer(question))
+        return self.answers[-1]
+
+
+def parts(frame: pd.DataFrame, **options: Any) -> list[Recorded]:
+    return [Recorded(frame[:240], **options), Recorded(frame[240:], **options)]
+
+
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+@pytest.mark.parametrize(("emission", "column"), [("normal", "level"), ("categorical", "symbol"), ("poisson", "count")])
+def test_em_begins_by_sums_over_all_steps(emission: str, column: str) -> None:
+    steps = STEPS.assign(count=np.where(STEPS.level > 2, 9, 1) + STEPS.index % 2)
+    model = sf.HiddenMarkovModel(2, emission, tolerance=1e-4, random_state=4)
+    recorded = parts(steps, minimum_count=20)
+    there = model.clone().fit(sf.Rounds({"n": recorded[0], "s": recorded[1]}), group="patient", columns=column)
+    here = model.clone().fit(steps, group="patient", columns=column)
+    assert there.report_.log_likelihood == pytest.approx(here.report_.log_likelihood, rel=1e-3)
+    if emission != "categorical":  # Both find the two levels that the steps were drawn from.
+        np.testing.assert_allclose(np.sort(np.diag(there.transitions_)), np.sort(np.diag(here.transitions_)), atol=0.02)
+    whole = sf.Rounds([sf.Site(steps, name="all")])
+    np.testing.assert_allclose(
+        model.clone().fit(whole, group="patient", columns=column).report_.log_likelihood,
+        there.report_.log_likelihood,
+        rtol=1e-9,
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "formula"),
+    [
+        ("binomial", "cured ~ dose * C(group)"),
+        ("poisson", "visits ~ np.exp(dose / 4) + group"),
+        ("gaussian", "np.log(visits + 1) ~ scale(dose) + group"),
+    ],
+)
+def test_formulas_are_evaluated_at_the_sites(family: Any, formula: str) -> None:
+    model = sf.GLM(family, formula=formula)
+    here = model.clone().fit(REGRESSION)
+    recorded = parts(REGRESSION)
+    there = model.clone().fit(sf.Rounds({"n": recorded[0], "s": recorded[1]}))
+    np.testing.assert_allclose(there.coefficients_, here.coefficients_, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(there.standard_errors_, here.standard_errors_, rtol=1e-7)
+    np.testing.assert_allclose(there.predict(REGRESSION), here.predict(REGRESSION), rtol=1e-8)
+
+
+def test_terms_of_a_formula_are_counted_in_pairs() -> None:
+    frame = REGRESSION.assign(other=np.where(np.arange(ROWS) % 2 == 0, "u", "v"))
+    frame.loc[frame.group == "b", "other"] = "u"
+    fine = sf.Rounds([sf.Site(frame, minimum_count=5)])
+    assert sf.GLM("gaussian", formula="score ~ dose + group").fit(fine).report_.rows == ROWS
+    frame.loc[frame.index[frame.group == "b"][0], "other"] = "v"
+    for formula in ("score ~ group + other", "score ~ group:dose + other:dose", "cured ~ group + dose:other"):
+        with pytest.raises(
+            sf.DataError, match=r"1 of the \d+ cells in use of 'group', 'other'|cells in use of .*other"
+        ):
+            sf.GLM("gaussian", formula=formula).fit(sf.Rounds([sf.Site(frame, minimum_count=5)]))
+
+
+def test_a_question_runs_no_expression_of_its_own(tmp_path: Any) -> None:
+    formulaic = pytest.importorskip("formulaic")
+    assert formulaic
+    from suffice.models.glm.formula_rows import FormulaSurvey
+    from suffice.sources.base import Layout
+
+    target = tmp_path / "made"
+    for factor in (f"{{open({str(target)!r}, 'w')}}", f"{{dose}} + {{open({str(target)!r}, 'w')}}", "`dose` + `group`"):
+        reading = Reading(Domain(), layout=Layout(raw=("dose",)), settled=True)
+        with pytest.raises(sf.OptionError, match="no column and no expression of known functions"):
+            sf.Site(REGRESSION).answer(sf.Question(reading, FormulaSurvey((factor,), ("dose",))))
+    assert not target.exists()
+
+
+def test_tables_for_a_target_are_learned_from_counts() -> None:
+    whole = MISSING.dropna().reset_index(drop=True)
+    model = sf.BayesianNetwork([("a", "b"), ("b", "c"), ("a", "c")], target="b", objective="conditional", prior=1.0)
+    here = model.clone().fit(whole)
+    there = model.clone().fit(sf.Rounds([sf.Site(whole[:200]), sf.Site(whole[200:].reset_index(drop=True))]))
+    for node in "abc":
+        np.testing.assert_allclose(there.table(node).values, here.table(node).values, rtol=1e-7, atol=1e-9)
+    assert_same_certificate(there.report_.certificate, here.report_.certificate)
+    with pytest.raises(sf.DataError, match=r"cells in use of 'b', 'a', 'c' have fewer rows than minimum_count=\d+"):
+        model.clone().fit(sf.Rounds([sf.Site(whole, minimum_count=20)]))
+
+
+def test_nodes_that_are_regressions_release_no_rows() -> None:
+    frame = REGRESSION[["group", "dose", "cured"]]
+    model = sf.BayesianNetwork([("dose", "cured"), ("group", "cured")], nodes={"cured": sf.GLM("binomial")})
+    recorded = parts(frame)
+    there = model.clone().fit(sf.Rounds({"n": recorded[0], "s": recorded[1]}))
+    here = model.clone().fit(frame)
+    np.testing.assert_allclose(there.node("cured").coefficients_, here.node("cured").coefficients_, rtol=1e-9)
+    assert max(len(pickle.dumps(answer)) for one in recorded for answer in one.answers) < 3_000

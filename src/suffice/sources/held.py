@@ -85,6 +85,8 @@ class Held(ABC, Generic[Prepared]):
     """
 
     location = "in memory"
+    #: Whether sums over so few rows that one may be read from them are answered.
+    tells_of_few = True
 
     def __init__(self, work: Work[Prepared]) -> None:
         """Nothing was asked yet."""

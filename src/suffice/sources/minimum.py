@@ -73,7 +73,7 @@ class MinimumCount:
         """Every state of a column that is read, and its missing values, are those of enough rows."""
         domain = reading.domain
         kinds = (tuple((variable.name, variable.kind) for variable in domain.variables), reading.weight)
-        if kinds in self._passed:
+        if kinds in self._passed or not len(domain):
             return
         met = self._reduce(survey, domain, reading)
         check_rows(met.rows, self.minimum)
@@ -91,23 +91,29 @@ class MinimumCount:
                 tables += [names for question in part.answers for names in columns_told(question)]
         self._check_joint(tables, reading)
 
-    def check_raw(self, reading: Reading) -> None:
-        """Columns that are not coded have no states that could be counted, unless they tell sequences apart."""
-        raw = [name for name in reading.layout.raw if name not in reading.layout.keys]
+    def checked_work(self, work: object, reading: Reading) -> Reading:
+        """A work has to say what its answers tell; the reading with the columns that it reads as they stand.
+
+        Lists have no states that could be counted, and what tells sequences apart is not answered.
+        """
+        scalars = [name for one in disclosed_by(work) for name in one.columns]
+        raw = [name for name in reading.layout.raw if name not in (*reading.layout.keys, *scalars)]
         if raw:
             raise DataError(
                 f"The columns {listing(raw)} hold lists or texts that are read as they stand, and their values cannot "
                 f"be counted against minimum_count={self.minimum}: nothing is released. Give features as columns of "
                 "states, or a site without minimum_count=."
             )
-
-    def check_work(self, work: object) -> None:
-        """A work has to say what its answers tell."""
         if not isinstance(work, Discloses):
             raise DataError(
                 f"What {type(work).__name__} answers is not counted, so that nothing can be said of the rows behind it "
                 f"against minimum_count={self.minimum}: nothing is released. Ask a site without minimum_count=."
             )
+        source = self._opened(Reading(reading.domain))
+        more = [source._infer(name) for name in dict.fromkeys(scalars) if name not in reading.domain]
+        whole = replace(reading, domain=Domain([*reading.domain.variables, *more]))
+        self.check_columns(whole)
+        return whole
 
     def check_answer(self, answer: Any, asked: Sequence[object], held: Held[Any], reading: Reading) -> None:
         """What the answer to a work, a task and its parameters tells has enough rows behind it."""

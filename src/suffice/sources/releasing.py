@@ -33,12 +33,14 @@ class Disclosed:
     `tables` are sets of columns whose joint counts can be worked out of an answer; names that are no columns are hidden
     and tell nothing. `cells` are questions to the same prepared rows, each with what it counts in words: asked with the
     domain they answer with the number of rows (k,) behind each entry. `expected` says that counts in an answer are
-    expected ones: the rows that show their columns are counted in their place.
+    expected ones: the rows that show their columns are counted in their place. `columns` are read as they stand, and
+    hold one value a row.
     """
 
     tables: tuple[tuple[Hashable, ...], ...] = ()
     cells: tuple[tuple[str, Callable[[Any, Domain], Floats]], ...] = ()
     expected: bool = False
+    columns: tuple[Hashable, ...] = ()
 
     @classmethod
     def by_pairs(cls, parts: Iterable[Iterable[Hashable]]) -> Disclosed:

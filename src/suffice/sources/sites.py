@@ -130,12 +130,11 @@ class Site:
                 self._minimum.check_task(question.task, reading)
             return self._open(reading).reduce(question.task, reading.domain)
         if self._minimum is not None:
-            self._minimum.check_raw(reading)
-            self._minimum.check_work(question.work)
+            counted = self._minimum.checked_work(question.work, reading)
         held = self._held(question.work, reading)
         answer = None if held is None else held.sum(question.parameters, by=question.task)
         if self._minimum is not None and held is not None:
-            self._minimum.check_answer(answer, (question.work, question.task, question.parameters), held, reading)
+            self._minimum.check_answer(answer, (question.work, question.task, question.parameters), held, counted)
         return answer
 
     def _held(self, work: Work[Any], reading: Reading) -> Held[Any] | None:
@@ -304,6 +303,8 @@ class SitesSource(Source):
 
 class HeldAtSites(Held[Prepared]):
     """The rows of sites: each of them is a shard."""
+
+    tells_of_few = False
 
     def __init__(self, work: Work[Prepared], rounds: Rounds, reading: Reading) -> None:
         """Nothing was asked yet."""

@@ -26,7 +26,7 @@ from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.conditional_field.existence import MOST_WEIGHTS, decide
 from suffice.records import replace
 from suffice.solvers.registry import Objective, named
-from suffice.statistics import Patterns, Summary
+from suffice.statistics import Counts, Summary
 
 #: What nodes are called whose tables were learned for the target.
 CONDITIONAL = "conditional"
@@ -99,11 +99,21 @@ class ConditionalProblem(CompleteProblem):
         """Whether a prior speaks of the tables."""
         return self.learning.options["prior"] is not None
 
+    @property
+    def _around(self) -> tuple[Any, Floats]:
+        """The distinct rows (n, d) of the target and its surroundings, and their weights: as such, or from counts."""
+        question = self.learning.around_target()
+        if question in self.summary.answers:
+            patterns: Any = self.summary[question]
+            return patterns.rows, patterns.weights
+        counts: Any = self.summary[Counts(question.columns)]
+        cells, weights = counts.items()
+        return cells, weights
+
     def blanket(self, fitted: NetworkFitted) -> Blanket:
         """The rows as the target sees them, with the tables of a fitted value."""
-        question = next(asked for asked in self.summary.answers if isinstance(asked, Patterns))
-        patterns: Any = self.summary[question]
-        codes = dict(zip(question.variables, patterns.rows.T.astype(np.int64), strict=True))
+        rows, weights = self._around
+        codes = dict(zip(self.learning.around_target().columns, rows.T.astype(np.int64), strict=True))
         nodes = [fitted.nodes[name] for name in self.names]
         large = [node.name for node in nodes if node.configurations is not None]
         if large:
@@ -118,7 +128,7 @@ class ConditionalProblem(CompleteProblem):
                 f"The pseudo-counts of {listing(low)} are below 1: with estimate='map' the objective has no maximum. "
                 "Leave estimate= out, or give pseudo-counts of at least 1."
             )
-        return Blanket.of(nodes, tuple(self.learning.fixed), self.target, codes, patterns.weights, less)
+        return Blanket.of(nodes, tuple(self.learning.fixed), self.target, codes, weights, less)
 
     # -- solving -----------------------------------------------------------------------------------------------------
 
@@ -249,14 +259,14 @@ class ConditionalProblem(CompleteProblem):
         """The structure, the rows around the target, and what steers the way."""
         options = self.learning.options
         chosen = (options["solver"], options["estimate"], repr(options["prior"]))
-        patterns: Any = next(self.summary[q] for q in self.summary.answers if isinstance(q, Patterns))
+        rows, weights = self._around
         return (
             "BayesianNetwork",
             repr(self.learning.parents),
             repr(self.target),
             *chosen,
-            patterns.rows,
-            patterns.weights,
+            rows,
+            weights,
         )
 
 

@@ -68,6 +68,8 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         if unread:
             notes = (*notes, f"{listing(unread)} is hidden: the column of that name is not read")
         asked = self.asked(domain, known, purpose)
+        if source.residence == "sites" and asked != (Patterns(domain.names),):
+            asked = tuple(_as_counts(question, domain) for question in asked)
         staying = not (source.residence == "memory" or source.one_pass or purpose == "join")
         refused = self.options["missing"] == "raise"
         with rows_bar(bool(self.options["progress"])) as advance:
@@ -223,6 +225,12 @@ class NetworkTask(SummaryTask[NetworkFitted]):
 
         counted = tally(batch_of(rows, rows.columns), learning.statistics(summary.domain), "available")
         return Summary(counted.domain, counted.answers, summary.rows, summary.weight)
+
+
+def _as_counts(question: Statistic, domain: Domain) -> Statistic:
+    """The distinct rows of a few columns of states as a table of counts, which a site may let go."""
+    discrete = all(domain[name].kind == "discrete" for name in question.columns)
+    return Counts(question.variables) if type(question) is Patterns and discrete else question
 
 
 def _counted(domain: Domain) -> tuple[Statistic, ...]:

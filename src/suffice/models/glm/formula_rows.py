@@ -12,18 +12,27 @@ import importlib
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from suffice.domain import Domain
 from suffice.errors import DataError, OptionError
-from suffice.models.glm.formula import INTERCEPT, formulaic_module, is_plain, matrix_of
+from suffice.models.glm.formula import (
+    INTERCEPT,
+    formulaic_module,
+    is_plain,
+    matrix_of,
+    specification_from_dict,
+    specification_to_dict,
+)
 from suffice.models.glm.formula_messages import formula_errors, missing_rows, sides_of
 from suffice.models.glm.held_rows import PreparedRows
 from suffice.models.glm.stream import RegressionWork
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import Settled
+from suffice.sources.releasing import Disclosed
 
 #: Transforms whose state is a mean and a scale, which are the second and the third argument.
 _MOMENTS = ("center", "scale", "standardize")
@@ -117,8 +126,14 @@ class FormulaSurvey:
     columns: tuple[Hashable, ...]
     missing: frozenset[str] = frozenset()
 
+    def disclosed(self) -> Disclosed:
+        """Levels, and sums over all rows."""
+        return Disclosed(columns=self.columns)
+
     def prepare(self, batch: Batch) -> FormulaState:
         """What the rows of a shard say."""
+        for factor in self.factors:
+            check_plain(factor)
         if not batch.rows:
             return FormulaState()
         frame = frame_of(batch, self.columns)
@@ -151,20 +166,45 @@ def frame_of(batch: Batch, columns: Sequence[Hashable]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class FormulaTerms:
-    """What makes the columns of a design, `names`, and of a response on the left, `responses`, of rows anywhere."""
+    """What makes the columns of a design, `names`, and of a response on the left, `responses`, of rows anywhere.
+
+    Both sides are plain data, as in a file: no expression but those that are checked is evaluated where the rows are.
+    """
 
     columns: tuple[Hashable, ...]
-    right: Any
+    right: Mapping[str, Any]
     names: tuple[str, ...]
     constant: bool
-    left: Any = None
+    left: Mapping[str, Any] | None = None
     responses: tuple[str, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels: plain data."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("specification")}
+
+    @cached_property
+    def specification(self) -> Any:
+        """The right side as formulaic has it."""
+        return specification_from_dict(self.right)
+
+    @cached_property
+    def specification_of_response(self) -> Any:
+        """The left side as formulaic has it."""
+        return None if self.left is None else specification_from_dict(self.left)
+
+    @property
+    def terms(self) -> list[tuple[Hashable, ...]]:
+        """The columns that each term, and the response, is a function of."""
+        sides = [side["terms"] for side in (self.right, self.left) if side is not None]
+        words = [{word for factor, _ in term for word in (factor, *_words(factor))} for side in sides for term in side]
+        return [tuple(name for name in self.columns if name in some) for some in words]
 
     def joined_to(self, batch: Batch) -> Batch:
         """The batch with these columns of numbers."""
         frame = frame_of(batch, self.columns)
-        made = [] if self.left is None else list(matrix_of(self.left, frame, self.responses).T)
-        made += list(matrix_of(self.right, frame, self.names).T)
+        left = self.specification_of_response
+        made = [] if left is None else list(matrix_of(left, frame, self.responses).T)
+        made += list(matrix_of(self.specification, frame, self.names).T)
         real = (*batch.real, *self.responses, *self.names)
         reals = np.concatenate((batch.reals, np.reshape(made, (len(made), batch.rows))))
         return replace(batch, real=real, reals=reals)
@@ -185,6 +225,11 @@ class FormulaWork(RegressionWork):
     def raw(self) -> tuple[Hashable, ...]:
         """The columns that they are made of."""
         return self.terms.columns
+
+    def disclosed(self) -> Disclosed:
+        """Products of two terms, and of each with the response."""
+        label = [] if self.label is None else [(self.label.name,)]
+        return replace(Disclosed.by_pairs([*self.terms.terms, *label]), columns=self.terms.columns)
 
     def prepare(self, batch: Batch) -> PreparedRows:
         """The block of a shard."""
@@ -208,7 +253,7 @@ def read_terms(source: Source, formula: str, constant: bool) -> FormulaTerms:
         for factor in term.factors
         if factor.eval_method.value != "literal"
     }
-    words = {word for expression in surveyed for word in (expression, *re.findall(r"[^\W\d]\w*", expression))}
+    words = {word for expression in surveyed for word in (expression, *_words(expression))}
     columns = tuple(name for name in source.columns if name in words)
     state = _state(source, FormulaSurvey(tuple(dict.fromkeys(surveyed.values())), columns, source.missing_texts))
     if state.complete != state.rows:
@@ -218,9 +263,23 @@ def read_terms(source: Source, formula: str, constant: bool) -> FormulaTerms:
     built = [list(one.get_model_matrix(state.empty).columns) for one in specifications]
     names = tuple(name for name in built[-1] if name != INTERCEPT)
     with_constant = constant and INTERCEPT in built[-1]
+    plain = [specification_to_dict(one) for one in specifications]
     if left is None:
-        return FormulaTerms(columns, specifications[0], names, with_constant)
-    return FormulaTerms(columns, specifications[1], names, with_constant, specifications[0], tuple(built[0]))
+        return FormulaTerms(columns, plain[0], names, with_constant)
+    return FormulaTerms(columns, plain[1], names, with_constant, plain[0], tuple(built[0]))
+
+
+def _words(expression: str) -> list[str]:
+    return re.findall(r"[^\W\d]\w*", expression)
+
+
+def check_plain(factor: str) -> None:
+    """Raise unless a factor of a survey is the name of a column, or an expression that calls nothing unknown."""
+    inner = factor[1:-1]
+    named = len(factor) > 1 and factor[0] == factor[-1] == "`" and "`" not in inner
+    written = factor[:1] == "{" and factor[-1:] == "}" and not set("{}") & set(inner) and is_plain(inner)
+    if not (named or written):
+        raise OptionError(f"The factor {factor!r} is no column and no expression of known functions.")
 
 
 def _state(source: Source, survey: FormulaSurvey) -> FormulaState:

@@ -285,7 +285,7 @@ def _from_stream(
         rows=figures.rows,
         reference=reference,
         readings=source.passes,
-        specification=None if terms is None else terms.right,
+        specification=None if terms is None else terms.specification,
     )
 
 

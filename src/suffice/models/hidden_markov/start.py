@@ -38,6 +38,7 @@ from suffice.models.hidden_markov.start_rounds import (
     Pieces,
     Points,
     ShortSteps,
+    Softly,
     StartSurvey,
 )
 
@@ -143,9 +144,16 @@ class Start:
     def _labelled(self) -> bool:
         return self.chains.labelled
 
+    @property
+    def _of_few(self) -> bool:
+        """Whether sums over few steps are answered, from which clusters are made."""
+        return self.chains.held.tells_of_few or self._emission.in_pieces
+
     @cached_property
     def _chosen(self) -> Chosen:
-        """All sequences where they have few steps, else those with the lowest marks."""
+        """All sequences where they have few steps, or may not be told apart, else those with the lowest marks."""
+        if not self._of_few:
+            return Chosen()
         by_range, steps = self._survey[:2]
         if steps <= SAMPLE:
             return Chosen()
@@ -177,7 +185,11 @@ class Start:
             rngs = [rng]
         else:
             rngs = list(rng.spawn(tries))
-            guesses = [ByCentre(centres) for centres in self._centres(rngs)]
+            if self._of_few:
+                guesses = [ByCentre(centres) for centres in self._centres(rngs)]
+            else:
+                size = self._emission.size, len(points.mean)
+                guesses = [Softly(own.standard_normal(size)) for own in rngs]
         emissions = self._learned(guesses, rngs)
         return [self._try(keep, one, own) for one, own in zip(emissions, rngs, strict=True)]
 

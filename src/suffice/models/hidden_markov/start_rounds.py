@@ -219,6 +219,19 @@ class ByCentre:
         return np.asarray(shares * observed.step_weights[:, None])
 
 
+@dataclass(frozen=True, eq=False)
+class Softly:
+    """All states, by the densities of normal distributions about centres (K, d): as in an E-step, no step by itself."""
+
+    centres: Floats
+
+    def shares(self, observed: Observed, points: Floats) -> Floats:
+        """More of the nearer ones."""
+        away = np.stack([((points - centre) ** 2).sum(axis=1) for centre in self.centres], axis=1)
+        shares = np.exp(-0.5 * (away - away.min(axis=1, keepdims=True)))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True) * observed.step_weights[:, None])
+
+
 @dataclass(frozen=True)
 class ByLabel:
     """Known states; other steps together weigh a share of 1 - `OWN` and say nothing.
