@@ -165,7 +165,7 @@ def test_a_worker_killed_while_it_answers_changes_no_digit(name: str, undisturbe
     assert marker.exists()
 
 
-@pytest.mark.parametrize("name", ["EM", "GLM", "HMM"])
+@pytest.mark.parametrize("name", ["EM", "GLM", "HMM", "CRF"])
 def test_a_python_worker_of_spark_killed_while_it_answers(name: str, spark: Any, third_round_kills: Any) -> None:
     case, rows = CASES[name], spark.createDataFrame(table()).coalesce(2)
     right = case.fit(rows)
