@@ -7,6 +7,7 @@ import pytest
 import suffice as sf
 from suffice.models.em import held_rows
 from suffice.models.em.held_rows import LowestMarks, mixed_bits
+from suffice.models.em.rows import ObservedRows
 
 
 @pytest.mark.parametrize("distinct", [5, 1023, 4_000, 300_000])
@@ -28,9 +29,14 @@ def test_many_distinct_rows_are_never_brought_together(tmp_path: object, monkeyp
     frame = pd.DataFrame({name: rng.choice(list("abcdefgh"), 3_000) for name in "pqrs"})
     frame = frame.mask(rng.random(frame.shape) < 0.1)
     frame.to_parquet(f"{tmp_path}/rows.parquet", row_group_size=500)
-    asked = []
+    asked = list[int]()
     few = held_rows._few_rows
-    monkeypatch.setattr(held_rows, "_few_rows", lambda rows, most: asked.append(most) or few(rows, most))
+
+    def counted(rows: ObservedRows, most: int) -> held_rows.FewRows:
+        asked.append(most)
+        return few(rows, most)
+
+    monkeypatch.setattr(held_rows, "_few_rows", counted)
     network = sf.BayesianNetwork([("p", "q"), ("r", "s")], max_iter=2, tolerance=1.0)
     gathered = network.clone().fit(f"{tmp_path}/rows.parquet")
     assert asked

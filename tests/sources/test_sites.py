@@ -370,7 +370,7 @@ def test_a_refusal_says_what_asks_for_no_rows() -> None:
         with pytest.raises(sf.DataError, match=r"begin at rows: use solver='sml' without batch_size=") as caught:
             sf.MarkovNetwork(edges, max_iter=3, **more).fit(rounds)
         assert "initial=" not in str(caught.value)
-    steps = STEPS.assign(known=np.where(STEPS.index % 3 == 0, "a", None))
+    steps = STEPS.assign(known=["a" if row % 3 == 0 else None for row in range(ROWS)])
     model = sf.HiddenMarkovModel(["a", "b"], "normal")
     with pytest.raises(sf.DataError, match=r"initial=, transitions= and emissions=") as caught:
         model.fit(sites(steps, 2), group="patient", columns="level", states="known")
