@@ -315,6 +315,29 @@ class Blanket:
         slack = left * (4.0 * float(np.abs(step).max(initial=0.0)) + 1.0)
         return max(gain, 0.0) + slack + ROUNDING * float((self.totals[:, None] * shares * np.abs(change)).sum())
 
+    def penalised_bound(self, rows: Sequence[Floats], posterior: Floats) -> float | None:
+        """How much the log-likelihood with pseudo-counts can rise at most, whatever the structure; None: unknown.
+
+        As logarithms b of cells the objective is concave, and tables lie where each row has ``sum exp b = 1``; where
+        this may be at most 1, the set is convex and the maximum no smaller. There, for any q(k | x), the dual value is
+        ``sum w log(w / W) - entropies of q`` with w the pseudo-counts and observed less expected counts of the cells
+        under q, at least 0, and W their sums by row. At ``q = P(k | x)`` it is above the objective by the sum of
+        ``W KL(w / W || p)``, which is zero where the slopes are.
+        """
+        total = slack = 0.0
+        pieces = self._parts(self.rounding)
+        for (table, part), own, (_, rounding) in zip(
+            self._parts(self.differences(posterior)), rows, pieces, strict=True
+        ):
+            w = part.reshape(own.shape) + table.pseudo
+            if not (w >= 0.0).all():
+                return None
+            with np.errstate(divide="ignore", invalid="ignore"):
+                apart = np.where(w > 0.0, np.log(w) - np.log(w.sum(axis=1, keepdims=True)) - own, 0.0)
+            total += float((w * apart).sum())
+            slack += float((rounding.reshape(own.shape) * (1.0 + np.abs(own) + np.abs(apart)))[w > 0.0].sum())
+        return max(total, 0.0) + slack if math.isfinite(total + slack) else None
+
 
 def _pseudo_counts(node: TableNode, less: float) -> Floats:
     """What a prior adds to the counts of a table (k, card)."""

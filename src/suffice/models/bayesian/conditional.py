@@ -179,7 +179,7 @@ class ConditionalProblem(CompleteProblem):
         other_gap, closed = closed_form_certificate(others, self.summary.weight)
         small = blanket.size <= MOST_CELLS
         exists, directions = self._existence(blanket)
-        loss = self._loss(blanket, posterior) if small and exists is not False else None
+        loss = self._loss(blanket, rows, posterior) if exists is not False else None
         if loss is not None:
             loss = None if closed.value_gap is None else loss / max(blanket.weight, 1e-300) + closed.value_gap
         finite = bool(np.isfinite(slope).all())
@@ -208,9 +208,12 @@ class ConditionalProblem(CompleteProblem):
     def _pairs(self, fitted: NetworkFitted) -> list[tuple[Any, Summary]]:
         return list(zip(self._leading(fitted), self._own_statistics, strict=True))
 
-    def _loss(self, blanket: Blanket, posterior: Floats) -> float | None:
-        """A bound of what the objective can still rise, where it is that of a logistic regression."""
-        if self.penalised or not hands_on_normalisers(self.learning.parents, self.target, self.free):
+    def _loss(self, blanket: Blanket, rows: list[Floats], posterior: Floats) -> float | None:
+        """A bound of what the objective can still rise: with pseudo-counts, or as that of a logistic regression."""
+        if self.penalised:
+            return blanket.penalised_bound(rows, posterior)
+        small = blanket.size <= MOST_CELLS
+        if not small or not hands_on_normalisers(self.learning.parents, self.target, self.free):
             return None
         return blanket.loss_bound(posterior)
 
