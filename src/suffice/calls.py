@@ -218,6 +218,9 @@ RESULTS: Mapping[str, tuple[str, ...]] = {
     "llf": ("log_likelihood_",),
     "loglik": ("log_likelihood_",),
     "lower_bound_": ("log_likelihood_",),
+    "startprob_": ("initial_",),
+    "transmat_": ("transitions_",),
+    "transition_matrix_": ("transitions_",),
     "pvalues": ("summary",),
     "conf_int": ("intervals", "confidence_intervals"),
     "intervals": ("confidence_intervals",),
@@ -423,7 +426,9 @@ def _meant_attribute(name: str, known: Sequence[str]) -> str:
             f" Did you mean {here!r}? It is a number, of {METHODS_ELSEWHERE[name]}; of others there is score_samples."
         )
     # Those that route metadata are called by scikit-learn alone.
+    unmeant = ("from_dict", "to_dict", "get_params", "set_params")
     public = [other for other in known if not (other.startswith("_") or other.endswith("_request"))]
+    public = [other for other in public if other not in unmeant]
     return meant(name, public) if here is None else f" Did you mean {here!r}?"
 
 

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from suffice.checks import weights_of
-from suffice.errors import OptionError, listing
+from suffice.array_types import Floats
+from suffice.calls import meant_argument, taken_arguments
+from suffice.checks import listed_names, weights_of
+from suffice.domain import is_missing
+from suffice.errors import CallError, MissingValueError, OptionError, listing
+from suffice.families.dirichlet import Dirichlet
+from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.fitting.fit import Fit
 from suffice.fitting.report import Report
 from suffice.fitting.samples import unused_target
 from suffice.models.hidden_markov.declaration import HiddenMarkovModel
-from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution, MixtureFitted
-from suffice.sources.sequences import open_sequences
+from suffice.models.hidden_markov.emissions.distributions import IndependentColumns, MixtureDistribution, MixtureFitted
+from suffice.sources.sequences import is_table, open_sequences, table_columns
 
 #: Options of a hidden Markov model that speak of its transitions, or of what `Mixture` says itself.
 IDLE = frozenset({"states", "emission", "transitions", "topology"})
+
+
+def named_columns(data: Any, columns: Any) -> tuple[Hashable, ...] | None:
+    """The columns of a table that are read; None of arrays and lists."""
+    if not is_table(data):
+        return None
+    return tuple(table_columns(data)) if columns is None else listed_names(columns, "columns")
+
+
+def values_of(data: Any) -> Any:
+    """Rows as one array of values: a list of texts holds these, and no sequences of characters."""
+    texts = isinstance(data, list | tuple) and bool(data) and all(isinstance(value, str) for value in data)
+    return np.array(data, dtype=object) if texts else data
 
 
 class Mixture(MixtureDistribution):
@@ -51,15 +71,47 @@ class Mixture(MixtureDistribution):
         components = self._options["components"]
         if isinstance(components, tuple):
             raise OptionError("There is nothing to fit: the components are given. Give an unfitted distribution and n.")
-        steps = open_sequences(data, columns=columns).values
+        strange = [name for name in options if name not in taken_arguments(HiddenMarkovModel.__init__)]
+        if strange:
+            known = sorted({*taken_arguments(HiddenMarkovModel.__init__)} - IDLE - {"self"})
+            raise CallError(
+                f"Mixture.fit has no argument {strange[0]!r}.{meant_argument(strange[0], known)} Its arguments are: "
+                f"data, y, sample_weight, columns, and options of EM: {listing(known, 40)}."
+            )
+        names = named_columns(data, columns)
+        steps = open_sequences(values_of(data), columns=columns).values
         model = HiddenMarkovModel(int(self._options["n"]), emission=components, **options)
         model.fit(steps, lengths=np.ones(len(steps), np.int64), sample_weight=sample_weight)
-        return self._adopt(Fit(MixtureFitted(tuple(model.emissions_), model.initial_), model.report_))
+        return self._adopt(Fit(MixtureFitted(tuple(model.emissions_), model.initial_, names), model.report_))
+
+    @property
+    def _of_vectors(self) -> bool:
+        """Whether a component is a distribution of several columns."""
+        return isinstance(self.fitted_.components[0], MultivariateNormal | Dirichlet | IndependentColumns)
+
+    def _rows(self, data: Any, columns: Any) -> NDArray[Any]:
+        """New rows (n,) or (n, d), with the columns that were learned by their names; a missing value is an error."""
+        if columns is None and named_columns(data, None) is not None and self.fitted_.columns is not None:
+            columns = list(self.fitted_.columns)
+        rows = open_sequences(values_of(data), columns=columns).values
+        rows = rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 and not self._of_vectors else rows
+        missing = np.array([is_missing(value) for value in rows.ravel().tolist()], dtype=bool).reshape(rows.shape)
+        if missing.any():
+            row = int(np.argmax(missing.reshape(len(rows), -1).any(axis=1)))
+            raise MissingValueError(
+                f"Row {row} has a missing value; a row is scored as a whole. Leave such rows out, or fill the missing "
+                "values."
+            )
+        return rows
+
+    def score_samples(self, x: Any, columns: Any = None) -> Floats:
+        """Log density or log probability of each row (n,); of a table the columns that were learned."""
+        return np.atleast_1d(self.log_prob(self._rows(x, columns)))
 
     def score(self, data: Any, y: Any = None, *, sample_weight: Any = None, columns: Any = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; `y` is as in `fit`."""
         unused_target(self, y)
-        rows = open_sequences(data, columns=columns).values
+        rows = self._rows(data, columns)
         weights = weights_of(sample_weight, len(rows), "row")
         used = weights > 0.0
         if not used.any():
@@ -82,5 +134,7 @@ class Mixture(MixtureDistribution):
         model = cls(**plain["options"])
         if plain["fitted"] is not None:
             fitted = cls._of(tuple(plain["fitted"]["components"]), plain["fitted"]["weights"])
+            names = plain["fitted"].get("columns")
+            fitted = fitted if names is None else replace(fitted, columns=tuple(names))
             model._adopt(Fit(fitted, Report.from_dict(plain["report"])))
         return model

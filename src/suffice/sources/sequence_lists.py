@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.array_types import Ints
 from suffice.checks import listed_names
 from suffice.domain import Variable, is_missing
-from suffice.errors import DataError, shortened
+from suffice.errors import DataError, KindWarning, shortened, warn
 from suffice.sources.grouping import concatenated, values_of
 from suffice.sources.opening import any_column
 from suffice.sources.sequence_tables import has_names, read_steps, type_of_columns
@@ -22,6 +22,10 @@ ACCEPTED = (
     "Accepted are: a list of sequences (lists, tuples, texts, arrays), one array of all steps with lengths=, or a "
     "table with group= naming the column that tells the sequences apart."
 )
+
+
+#: Texts in a list from which on those that come again and again look like labels of steps.
+FEWEST_LABELS = 6
 
 
 def typed_states(data: object) -> tuple[Variable, ...] | None:
@@ -37,6 +41,8 @@ def laid_end_to_end(data: object, lengths: ArrayLike | None) -> tuple[NDArray[An
     """The steps of all sequences, and where each begins."""
     if isinstance(data, np.ndarray) and data.dtype != object and data.ndim == 3 and lengths is None:
         return _joined([*data])
+    if isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1 and _are_texts(data):
+        return _flat(data, lengths)  # An array of texts holds steps, whether NumPy calls them texts or objects.
     if isinstance(data, np.ndarray) and not (data.dtype == object and data.ndim == 1 and _is_nested(data)):
         return _checked_array(data), step_offsets(lengths, len(data))
     if _is_column(data):
@@ -93,6 +99,22 @@ def _is_nested(items: Sequence[Any] | NDArray[Any]) -> bool:
     return any(kinds.values())
 
 
+def _are_texts(items: Iterable[object]) -> bool:
+    return all(isinstance(item, str) for item in items)
+
+
+def _tell_of_labels(texts: Sequence[str] | NDArray[Any]) -> None:
+    """Warn where a list of texts, each of which is a sequence of characters, looks like one sequence of labels."""
+    different = set(texts)
+    if len(texts) >= FEWEST_LABELS and 3 * len(different) <= len(texts) and max(map(len, different)) > 1:
+        warn(
+            f"The list holds {len(texts)} texts, of which {len(different)} differ, and is read as {len(texts)} "
+            "sequences of characters. Where each text is a step, give [texts], one sequence of them; else say so by "
+            "[list(text) for text in texts].",
+            KindWarning,
+        )
+
+
 def _joined(items: Sequence[Any] | NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     """Lay sequences end to end."""
     lengths = np.fromiter((len(item) for item in items), np.int64, len(items))
@@ -100,7 +122,8 @@ def _joined(items: Sequence[Any] | NDArray[Any]) -> tuple[NDArray[Any], Ints]:
         empty = int(np.argmin(lengths))
         raise DataError(f"Sequence {empty} is empty; each sequence needs at least one step. Leave it out.")
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    if all(isinstance(item, str) for item in items):
+    if _are_texts(items):
+        _tell_of_labels(items)
         return np.array(list("".join(items)), dtype=str), offsets
     if all(isinstance(item, list | tuple | str) for item in items) and not _holds_rows(items):
         return _plain_array(list(chain.from_iterable(items))), offsets

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MixtureFitted:
-    """Distributions and their weights (m,): ``sum_m weights[m] f_m(x)``."""
+    """Distributions and their weights (m,): ``sum_m weights[m] f_m(x)``; the columns of a table that was learned."""
 
     components: tuple[Any, ...]
     weights: Floats
+    columns: tuple[Hashable, ...] | None = None
 
     title = "Mixture"
 
@@ -53,7 +54,8 @@ class MixtureFitted:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
-        return {"weights": self.weights, "components": list(self.components)}
+        plain = {"weights": self.weights, "components": list(self.components)}
+        return plain if self.columns is None else {**plain, "columns": list(self.columns)}
 
 
 class MixtureDistribution(Distribution):
