@@ -436,3 +436,28 @@ def test_words_of_formulas_of_r(formula: str, message: str) -> None:
     rows = pd.DataFrame({"k": [1, 2, 3, 1], "r": [0.5, 1.5, 2.5, 3.5], "a": list("xyxy")})
     with pytest.raises(sf.DataError, match=f"{message}.*'k', 'r', 'a'"):
         sf.GLM("poisson", formula=formula).fit(rows)
+
+
+@pytest.mark.parametrize("make", [np.array, lambda w: np.array(w, dtype=object), pd.Series, lambda w: [w]])
+def test_an_array_of_texts_holds_steps_whatever_its_storage(make: Any) -> None:
+    words = ["walk", "shop", "clean", "walk"] * 3
+    assert sf.MarkovChain().fit(make(words)).states_ == ("clean", "shop", "walk")
+    hidden = sf.HiddenMarkovModel(2, sf.Categorical(), max_iter=50, tolerance=0.1).fit(make(words))
+    assert hidden.emissions_[0].states_ == ("clean", "shop", "walk")
+
+
+def test_a_list_of_labels_read_as_texts_is_told() -> None:
+    words = ["walk", "shop", "clean"] * 3
+    with pytest.warns(
+        sf.KindWarning, match=r"9 texts, of which 3 differ.*9 sequences of characters.*give \[texts\]"
+    ) as said:
+        chain = sf.MarkovChain().fit(words)
+    assert said[0].filename == __file__
+    assert "w" in chain.states_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sf.MarkovChain().fit([words]).states_ == ("clean", "shop", "walk")
+        assert sf.MarkovChain().fit([list(text) for text in words]).states_ == chain.states_
+        assert sf.MarkovChain(tokens="characters").fit(words).states_ == chain.states_
+        sf.MarkovChain().fit(["ACGT", "GGA", "ACCA", "TTGA", "CAGA", "GATA"])
+        sf.MarkovChain().fit(list("abba") * 3)

@@ -76,5 +76,5 @@ def test_a_misspelt_option_of_a_fit_is_one_of_the_mixture() -> None:
     with pytest.raises(sf.CallError, match=r"Mixture.fit has no argument 'n_inti'. Did you mean 'n_init'?"):
         sf.Mixture(sf.Normal(), 2).fit(X[:, 0], n_inti=3)
     with pytest.raises(sf.MissingAttributeError) as caught:
-        ONE.predict(X)
+        ONE.predict(X)  # type: ignore[attr-defined]
     assert "from_dict" not in str(caught.value)

@@ -104,9 +104,9 @@ class Mixture(MixtureDistribution):
             )
         return rows
 
-    def score_samples(self, x: Any, columns: Any = None) -> Floats:
+    def score_samples(self, x: Any) -> Floats:
         """Log density or log probability of each row (n,); of a table the columns that were learned."""
-        return np.atleast_1d(self.log_prob(self._rows(x, columns)))
+        return np.atleast_1d(self.log_prob(self._rows(x, None)))
 
     def score(self, data: Any, y: Any = None, *, sample_weight: Any = None, columns: Any = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm; `y` is as in `fit`."""
