@@ -14,6 +14,18 @@ GLM = ("--model", "glm")
 MISTAKES = {
     "no such command": (("frobnicate",), "No such command 'frobnicate'. See suffice --help."),
     "no such option": (("score", "net.json", "rows.csv", "--weigth", "x"), "No such option: --weigth"),
+    "misspelt command": (("fitt",), "No such command 'fitt'. Did you mean 'fit'? See suffice --help."),
+    "evidence beside the variable": (
+        ("query", "net.json", "wet", "rain=yes"),
+        "What is known is given by --given rain=yes.",
+    ),
+    "number of draws": (("sample", "net.json", "3"), "takes no rows here. Give their number by -n 3."),
+    "rows before the structure": (
+        ("fit", "rows.csv", "rain -> wet"),
+        "The structure comes first, then the rows: suffice fit STRUCTURE DATA.",
+    ),
+    "formula of a regression": (("fit", "wet ~ rain", "rows.csv"), "on the command line to --model glm."),
+    "model by another name": ((*FIT, "--model", "markov-chain"), "Did you mean 'chain'?"),
     "argument left out": (("query",), "Missing argument 'MODEL'. See suffice query --help."),
     "structure alone": (("fit", "rain -> wet"), "Expected STRUCTURE and DATA; found only 'rain -> wet'."),
     "missing data": (("fit", "rain -> wet", "nowhere.csv"), "There is no file 'nowhere.csv'."),

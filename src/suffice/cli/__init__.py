@@ -79,8 +79,9 @@ def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split())
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
-        message = " ".join(error.format_message().split())
-        text = f"{message.rstrip('.')}. See {'suffice' if context is None else context.command_path} --help."
+        message = " ".join(error.format_message().split()).rstrip(".")
+        end, command = "" if message.endswith("?") else ".", "suffice" if context is None else context.command_path
+        text = f"{message}{end} See {command} --help."
     elif isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     elif not isinstance(error, SufficeError):

@@ -46,7 +46,13 @@ class ReadingOptions:
         for entry in fields(self):
             default = entry.default if entry.default is not MISSING else {}
             if entry.name not in taken and vars(self)[entry.name] != default:
-                raise OptionError(f"{who} takes no {_FLAGS.get(entry.name, f'--{entry.name}')} here.")
+                flag, value = _FLAGS.get(entry.name, f"--{entry.name}"), vars(self)[entry.name]
+                raise OptionError(f"{who} takes no {flag} here.{_meant_number(value)}")
+
+
+def _meant_number(value: object) -> str:
+    """For a message: a number that stands where rows do is how many are asked for."""
+    return f" Give their number by -n {value[0]}." if isinstance(value, tuple) and value and value[0].isdigit() else ""
 
 
 _FLAGS = {"columns": "--column", "minimum_count": "--minimum-count", "data": "rows", "further": "--option"}

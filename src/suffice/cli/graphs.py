@@ -57,6 +57,8 @@ class GraphCommands(ByRows):
         alike = [node for node in self.nodes if str(node) == text]
         if len(alike) != 1:
             near = meant(text, self.nodes)
+            if "=" in text and any(str(node) == text.partition("=")[0] for node in self.nodes):
+                near = f" What is known is given by --given {text}."
             raise OptionError(f"The model has no variable {text!r}; it has {listing(self.nodes, 20)}.{near}")
         return alike[0]
 

@@ -64,12 +64,22 @@ for _kind, _load in (
     COMMANDS.register(_kind, _load)
 
 
+#: Other words for kinds, the longer ones first.
+_WORDS = {
+    **{"hidden": "hmm", "chain": "chain", "ngram": "chain", "n-gram": "chain", "field": "crf", "bn": "bayes"},
+    **{"mrf": "markov", "ising": "markov", "log-linear": "markov", "regression": "glm", "logit": "glm"},
+    **{"poisson": "glm", "binomial": "glm", "ggm": "gaussian"},
+}
+
+
 def commands_for(kind: str) -> type[ModelCommands]:
     """The commands of a kind that ``--model`` names."""
     commands = COMMANDS.find(kind)
     if commands is None:
         names = COMMANDS.names()
-        raise OptionError(f"--model {kind!r}: expected one of {', '.join(names)}.{meant(kind, names)}")
+        elsewhere = next((known for word, known in _WORDS.items() if word in kind.lower()), None)
+        near = meant(kind, names) if elsewhere is None else f" Did you mean {elsewhere!r}?"
+        raise OptionError(f"--model {kind!r}: expected one of {', '.join(names)}.{near}")
     return commands
 
 

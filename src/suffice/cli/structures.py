@@ -151,7 +151,8 @@ def _from_csv(path: Path) -> GivenStructure:
         kind = row[2] if len(row) > 2 and row[2] else "->"
         if len(row) not in (2, 3) or kind not in ("->", "--"):
             raise OptionError(
-                f"{path}, edge {number}: found {row!r}; expected from, to and, if not '->', the kind '--'."
+                f"{path}, edge {number}: found {row!r}; expected from, to and, if not '->', the kind '--'. The "
+                "structure comes first, then the rows: suffice fit STRUCTURE DATA."
             )
         (arrows if kind == "->" else lines).append((row[0], row[1]))
     return GivenStructure(tuple(arrows), tuple(lines))

@@ -119,10 +119,13 @@ def _check_names(names: list[str], statement: str) -> None:
     joined = len(names) > 1
     minus = " - " in statement and any(re.search(r"[:*+]", name) for name in names)
     if minus or any(_FOREIGN.search(name) for name in names) or (joined and any("," in name for name in names)):
+        formula = " Formulas of a regression go to GLM(formula=), on the command line to --model glm." * (
+            "~" in statement
+        )
         raise OptionError(
             f"The statement {statement!r} is not written as edges are here: 'A -> B', 'A <- B' or 'A -- B', several "
             "apart by semicolons or lines, and '{A, B, C}' for a clique by itself. Put a name that holds such marks "
-            "into quotation marks."
+            f"into quotation marks.{formula}"
         )
 
 
