@@ -132,6 +132,12 @@ READERS: dict[str, tuple[str, Callable[..., Any]]] = {
             [("a", "c"), ("b", "c")], nodes={"c": sf.NoisyMax()}, prior=1.0
         ).fit(data, sample_weight=weight),
     ),
+    "network-constrained": (
+        "bits",
+        lambda data, weight=None: sf.BayesianNetwork(
+            [("a", "c"), ("b", "c")], nodes={"c": sf.ConstrainedTable({"a": "+"})}, prior=1.0
+        ).fit(data, sample_weight=weight),
+    ),
     "network-glm": (
         "counts",
         lambda data, weight=None: sf.BayesianNetwork([("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}).fit(

@@ -267,6 +267,13 @@ NETWORKS = {
     "network-noisy-max": _network(
         BITS, lambda net: _table_value(net, BITS), _nodes(_flatter), EDGES, nodes={"c": sf.NoisyMax()}
     ),
+    "network-constrained": _network(
+        BITS,
+        lambda net: _table_value(net, BITS),
+        _nodes(_flatter),
+        EDGES,
+        nodes={"c": sf.ConstrainedTable({"a": "+"}, bounds={1: (0.3, None)})},
+    ),
     "network-glm": _network(
         COUNTS_BY_U, _poisson_value, _nodes(lambda x: x + 0.1), [("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}
     ),

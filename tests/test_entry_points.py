@@ -82,7 +82,8 @@ class TheirKind(TableKind):
 
 def test_a_kind_of_node(offers: dict[str, list[Offered]]) -> None:
     with pytest.raises(
-        sf.OptionError, match="expected one of 'table', 'linear-gaussian', 'noisy-or', 'noisy-max', 'glm'"
+        sf.OptionError,
+        match="expected one of 'table', 'linear-gaussian', 'noisy-or', 'noisy-max', 'glm', 'constrained-table'",
     ):
         sf.BayesianNetwork([("a", "b")], nodes={"b": "theirs"}).fit(ROWS)
     offers["suffice.node_kinds"] = [Offered("theirs", TheirKind())]

@@ -123,7 +123,7 @@ def test_estimates_have_the_three_names_of_the_field() -> None:
 #: Rules that maximise nothing: none of the three names would be true.
 SMOOTHED = {"chain-kneser-ney", "chain-interpolation"}
 #: What is known of a fit whose nodes have different estimates: Newton climbs to the mode where tables have the mean.
-SEVERAL = dict.fromkeys(("network-noisy-or", "network-noisy-max"), "posterior mean and MAP")
+SEVERAL = dict.fromkeys(("network-noisy-or", "network-noisy-max", "network-constrained"), "posterior mean and MAP")
 
 
 @pytest.mark.parametrize("name", ZOO)

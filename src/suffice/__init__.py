@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from suffice.fitting.summarizing import summarize as summarize
     from suffice.formats import read as read
     from suffice.models.bayesian.declaration import BayesianNetwork as BayesianNetwork
+    from suffice.models.bayesian.nodes.constraints import ConstrainedTable as ConstrainedTable
+    from suffice.models.bayesian.nodes.constraints import Monotone as Monotone
     from suffice.models.bayesian.nodes.noisy_kinds import NoisyMax as NoisyMax
     from suffice.models.bayesian.nodes.noisy_kinds import NoisyOr as NoisyOr
     from suffice.models.chain_crf.declaration import ChainCRF as ChainCRF
@@ -125,6 +127,8 @@ _EXPORTS: dict[str, str] = {
     "GibbsSampling": "suffice.models.markov.approximate.options",
     "MarkovNetwork": "suffice.models.markov.declaration",
     "Mixture": "suffice.models.mixture",
+    "ConstrainedTable": "suffice.models.bayesian.nodes.constraints",
+    "Monotone": "suffice.models.bayesian.nodes.constraints",
     "NoisyMax": "suffice.models.bayesian.nodes.noisy_kinds",
     "NoisyOr": "suffice.models.bayesian.nodes.noisy_kinds",
     # structures as graphs

@@ -148,6 +148,13 @@ NETWORKS: dict[str, Animal] = {
         ROWS,
         _asked("a", {"b": "p"}),
     ),
+    "network-constrained": _network(
+        lambda: sf.BayesianNetwork(
+            [("a", "b")], nodes={"b": sf.ConstrainedTable({"a": "+"}, bounds={"p": (0.1, None)})}, prior=1.0
+        ),
+        ROWS,
+        _asked("a", {"b": "p"}),
+    ),
     "network-glm": _network(lambda: sf.BayesianNetwork([("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}), COUNTS),
     "network-tied": _network(
         lambda: sf.BayesianNetwork([("r", "s"), ("s", "t")], tied=[["s", "t"]]),

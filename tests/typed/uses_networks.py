@@ -1,7 +1,7 @@
 """Every documented attribute of networks and graphs, as a checker in strict mode reads them."""
 
 from collections.abc import Hashable
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 import polars
 from numpy.typing import NDArray
@@ -55,6 +55,11 @@ def bayesian() -> None:
     assert_type(net.fitted_.n_params, int)
     assert_type(net.size_report(), SizeReport)
     assert_type(net.node("b").table_, Any)
+    rising = sf.ConstrainedTable({"a": sf.Monotone("+", order=[0, 1])}, bounds={1: (0.1, None)}, order=[0, 1])
+    assert_type(sf.Monotone("-").direction, Literal["+", "-"])
+    graded = sf.NoisyMax(leak=False, order=[0, 1], inactive={"a": 0})
+    assert_type(sf.BayesianNetwork([("a", "b")], nodes={"b": rising}).fit(STATES), sf.BayesianNetwork)
+    assert_type(sf.BayesianNetwork([("a", "b")], nodes={"b": graded}), sf.BayesianNetwork)
     hidden = sf.BayesianNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, n_init=2, max_iter=5000).fit(STATES)
     assert_type(hidden.scores_, tuple[float, ...])
     assert_type(hidden.n_expectations_, int)

@@ -88,14 +88,18 @@ class CompleteProblem:
         nodes = learning.learned(self.summary, domain, learners, given)
         fitted = NetworkFitted(nodes, tuple(learning.hidden), learning.leading)
         leading = self._leading(fitted)
-        newton = [node.name for node in leading if node.method]
+        methods: dict[str, list[Any]] = {}
+        for node in leading:
+            if node.method:
+                methods.setdefault(node.solver, []).append(node.name)
         remarks = [note for node in leading for note in node.notes if isinstance(note, Remark)]
         tables = not leading or any(node.kind == TableNode.kind for node in leading)
         return Found(
             fitted,
-            (CLOSED if tables else CLOSED_REAL) + (f"; Newton for {listing(newton)}" if newton else ""),
+            (CLOSED if tables else CLOSED_REAL)
+            + "".join(f"; {method} for {listing(names)}" for method, names in methods.items()),
             estimate_in_words(ESTIMATES, leading),
-            partly=bool(newton),
+            partly=bool(methods),
             notes=(*self.data.notes, *(() if learning.options["start"] is None else (START_UNUSED,)), *remarks),
             parameterisation=None if learning.options["prior"] is None else "in the probabilities of each row",
             later=self.data.lasting,

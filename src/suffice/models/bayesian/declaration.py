@@ -60,8 +60,9 @@ class BayesianNetwork(SummaryEstimator):
             numbers, and all others hold states; more than 50 different integers have to be declared.
             `partial_fit`, `unlearn` and `score` read columns as they were learned.
         nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"noisy-max"``, ``"glm"``,
-            or a kind with options such as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of
-            states have tables and columns of numbers regressions.
+            or a kind with options such as ``NoisyOr(leak=False)``, ``GLM(family=Poisson())`` or
+            ``ConstrainedTable({parent: Monotone("+")})``. Without it, columns of states have tables and columns of
+            numbers regressions.
         tied: groups of nodes that share one set of parameters; their families have the same states place by place.
         target: the node that `predict` tells from the others, as a classifier or, where it is declared real, as a
             regressor of scikit-learn; `fit` and `score` then take it as y, too.

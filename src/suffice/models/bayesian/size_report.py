@@ -28,7 +28,7 @@ from suffice.models.evidence import MOST_CELLS
 from suffice.models.row_answers import coded_columns
 
 #: Kinds of node whose numbers are those of all joint states of the discrete parents.
-KINDS = ("table", "linear-gaussian")
+KINDS = ("table", "constrained-table", "linear-gaussian")
 _NO_LIMIT = 1 << 4096
 
 
@@ -143,7 +143,7 @@ def size_report(
         if name in nodes:
             node = nodes[name]
             if node.kind != kind:
-                kind, cells = node.kind, node.n_params
+                kind, cells = node.kind, cells if node.kind in KINDS else node.n_params
             seen = None if node.n_unseen is None else node.n_configurations - node.n_unseen
             observed[name] = seen if counted else None
         elif name in chosen:

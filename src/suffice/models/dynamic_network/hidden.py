@@ -134,6 +134,7 @@ class FamilyEM(NetworkEMProblem):
             if asked:
                 answers |= starting_summary(rows, self.extended, known, asked, rng, number).answers
         nodes = self._learned(Summary(self.extended, answers, self.rows.count, self.rows.weight), self._steady)
+        nodes = {name: node.begun() if name in self.free else node for name, node in nodes.items()}
         if number == 0:
             for name, node in self._given_start.items():
                 if name in self.free:

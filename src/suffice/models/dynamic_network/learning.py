@@ -13,7 +13,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing, meant
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.dynamic_network.series import Series
-from suffice.models.dynamic_network.structure import SliceStructure, name_of, renamed, variables_of
+from suffice.models.dynamic_network.structure import SliceStructure, lag_of, name_of, renamed, variables_of
 from suffice.models.em.rows import ObservedRows, batch_of
 from suffice.records import replace
 from suffice.sources.tally import tally
@@ -73,10 +73,24 @@ def _by_family(option: str, given: Any, structure: SliceStructure) -> Any:
     for name, value in given.items():
         shared = option == "nodes" or (option == "prior" and isinstance(value, str | int | float))
         if shared and name in structure.nodes:
-            spread |= {family: given.get(family, value) for family in structure.versions(name)}
+            families = structure.versions(name)
+            spread |= {family: given.get(family, _of_family(value, family, structure)) for family in families}
         else:
             spread[name] = value
     return spread
+
+
+def _of_family(value: Any, family: Hashable, structure: SliceStructure) -> Any:
+    """A kind of node as one of its families has it: in the first slices parents have other names, or are not there."""
+    from suffice.models.bayesian.nodes.contract import NodeKind
+
+    if not isinstance(value, NodeKind) or family in structure.parents:
+        return value
+    node, time = name_of(family), int(family[1])  # type: ignore[index]
+    first = structure.first if time == 0 else None
+    above = (structure.parents if first is None else first)[node]
+    names = {parent: (name_of(parent), time - lag_of(parent)) for parent in above if lag_of(parent) <= time}
+    return value.renamed({**names, node: family})
 
 
 def family_rows(series: Series, structure: SliceStructure, families: Sequence[Hashable]) -> ObservedRows:

@@ -142,13 +142,18 @@ def _log_ratios(rows: ObservedRows, pairs: Mapping[Hashable, tuple[Any, Any]]) -
     return Answers(tuple(float(rows.weights @ log) for log in logs))
 
 
+def _is_free(node: Any) -> bool:
+    """Whether a node is a table whose rows may be any distributions."""
+    return isinstance(node, TableNode) and node.independent
+
+
 def never_shown(rows: HeldRows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
     """States that no row shows, of tables without a prior whose nodes all rows show, as directions in words.
 
     Whatever the parents are, hidden or not, such a state has no part in any row: to move its probability to a state
     that occurs raises the likelihood, so that at a maximum it has none.
     """
-    tables = {n: node for n, node in nodes.items() if isinstance(node, TableNode) and node.alpha is None}
+    tables = {n: node for n, node in nodes.items() if _is_free(node) and node.alpha is None}
     shown = {name: node for name, node in tables.items() if rows.show([name])}
     weights = rows.ask(_state_weights, {name: node.card for name, node in shown.items()}).parts if shown else ()
     directions = []
@@ -173,7 +178,7 @@ def never_in_leaves(rows: HeldRows, leaves: Mapping[Hashable, Any], learners: Ma
     probabilities add up to 1. Where all other rows show the parents too, the likelihood of the node is that of those
     rows, which are complete.
     """
-    seen = {n: leaf for n, leaf in leaves.items() if isinstance(leaf, TableNode) and leaf.alpha is None}
+    seen = {n: leaf for n, leaf in leaves.items() if _is_free(leaf) and leaf.alpha is None}
     seen = {name: leaf for name, leaf in seen.items() if all(n in rows.seen for n in leaf.domain.names)}
     asked = tuple((leaf.domain, learners[name].statistics(leaf.domain)) for name, leaf in seen.items())
     answers = rows.ask(_LeafStatistics(asked)).parts if seen else ()
@@ -206,7 +211,7 @@ def keeps_inside(nodes: Iterable[Any]) -> bool:
     It is continuous and the likelihood of rows of states at most 1, so that its maximum then lies inside.
     """
     return all(
-        isinstance(node, TableNode)
+        _is_free(node)
         and node.alpha is not None
         and node.configurations is None
         and bool((node.alpha > (1.0 if node.estimate == "map" else 0.0)).all())

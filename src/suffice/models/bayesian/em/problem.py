@@ -194,6 +194,7 @@ class NetworkEMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         """The nodes to begin a run with; those that the user gave begin the first."""
         summary = starting_summary(self.rows, self.extended, self.families, self.statistics, rng, number)
         nodes = self._learned(summary, self._steady)
+        nodes = {name: node.begun() if name in self.free else node for name, node in nodes.items()}
         if number == 0:
             for name, node in self._given_start.items():
                 if name in self.free:

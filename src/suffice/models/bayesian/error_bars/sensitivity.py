@@ -111,7 +111,7 @@ class Sensitivity(Sequence[ParameterSensitivity]):
     """How P(target = state | given) follows every single parameter, the largest derivatives first.
 
     Parameters that do not matter are not among them. `left_out` are nodes that matter and have no table of their own:
-    noisy-OR, noisy-MAX and GLM nodes, and tied ones, whose parameters stand in several tables.
+    noisy-OR, noisy-MAX and GLM nodes, tables with constraints, and tied ones, whose parameters stand in several tables.
     """
 
     target: Hashable
@@ -221,7 +221,7 @@ def sensitivity_of(
     left_out = []
     for node, parts in joint.of_joint().items():
         one = question.asked.nodes[node]
-        if not isinstance(one, TableNode) or node in tied:
+        if not (isinstance(one, TableNode) and one.independent) or node in tied:
             left_out.append(node)
         else:
             moved += _of_table(one, parts[0], joint.values, chosen, states)

@@ -191,6 +191,11 @@ class FittedNode:
         return None
 
     @property
+    def solver(self) -> str:
+        """What a network's report calls the method."""
+        return "Newton"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What learning has to say, for the report of the network."""
         return ()
@@ -266,6 +271,10 @@ class FittedNode:
         from suffice.models.bayesian.error_bars.spread import InformedSpread
 
         return InformedSpread.of(self, group, summary)
+
+    def begun(self) -> Self:
+        """The node to begin EM with, where this one was learned from made-up counts."""
+        return self
 
     def with_errors(self, observed: object) -> Self:
         """The node, which gives its standard errors from the observed information of a fit by EM."""
@@ -439,6 +448,10 @@ class NodeKind(ABC):
     def agrees(self, declared: Variable) -> bool:
         """Whether states that are declared beside those of the options are the same; in the same order, unless said."""
         return self.states is None or declared == Variable.discrete(declared.name, self.states)
+
+    def renamed(self, names: Mapping[Hashable, Hashable]) -> NodeKind | str:
+        """The kind of a family that knows the variables by other names; those that are left out are not in it."""
+        return self
 
     @abstractmethod
     def check(self, family: Domain) -> None:

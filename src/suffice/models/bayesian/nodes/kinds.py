@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing
 from suffice.models.bayesian.label_indexed import by_label
+from suffice.models.bayesian.nodes.constraints import ConstrainedTable
 from suffice.models.bayesian.nodes.contract import Node, NodeKind, NodeLearner, NodeOptions
 from suffice.models.bayesian.nodes.families import check_discrete, refuse_other_layout, same_layout, unfit
 from suffice.models.bayesian.nodes.glm_kind import GLMKind, is_glm
@@ -108,6 +109,7 @@ register(LinearGaussianKind())
 register(NoisyOr())
 register(NoisyMax())
 register(GLMKind())
+register(ConstrainedTable())
 
 
 def read_node(plain: Mapping[str, Any]) -> Any:
@@ -129,7 +131,7 @@ def read_kind(node: Hashable, given: object) -> NodeKind:
         return given
     raise OptionError(
         f"nodes[{node!r}] is {given!r}; expected one of {listing(KINDS.names())}, or a kind with options such as "
-        "NoisyOr(...) or GLM(family=...)."
+        "NoisyOr(...), ConstrainedTable(...) or GLM(family=...)."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -75,6 +75,14 @@ class NoisyKind(NodeKind):
             refuse_other_layout(values, family)
             return values
         return self._from_numbers(family, values)
+
+    def renamed(self, names: Mapping[Hashable, Hashable]) -> Self:
+        """The same with other names."""
+        named = {
+            option: {names[name]: state for name, state in given.items() if name in names} or None
+            for option, given in self._named().items()
+        }
+        return replace(self, **named)  # type: ignore[type-var]
 
     def n_params(self, family: Domain) -> int:
         """Weights of a node over a family: for each state above the lowest those of the active states and the leak."""

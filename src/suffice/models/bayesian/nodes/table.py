@@ -56,6 +56,8 @@ class TableNode(UnitFree):
     observed: Any = None
 
     kind: ClassVar[str] = "table"
+    #: Whether every row may be any distribution, whatever the others are.
+    independent: ClassVar[bool] = True
 
     def __init__(
         self,
