@@ -410,8 +410,8 @@ def test_refits_learn_from_the_columns_of_the_fit_alone() -> None:
     with pytest.raises(sf.DataError, match="3 columns, and this GLM was fitted to 1"):
         array.bootstrap(frame.to_numpy(), response, n=5)
     law, joint = sf.MultivariateNormal().fit(frame[["a"]]), sf.MultivariateNormal().fit(frame)
-    held = sf.compare(law, joint, names=["one", "all"], data=frame)["held out"]
-    assert held["one"] != held["all"]
+    with pytest.raises(sf.DataError, match="models of different columns: one alone has 'b', 'c'"):
+        sf.compare(law, joint, names=["one", "all"], data=frame)
 
 
 def test_a_bootstrap_of_no_rows_is_refused() -> None:
@@ -482,7 +482,7 @@ def test_a_model_without_a_likelihood_leaves_its_cells_empty() -> None:
 
 def test_models_of_other_rows_are_not_compared() -> None:
     first, second = sf.Normal().fit([1.0, 2.0]), sf.Normal().fit([1.0, 2.0, 3.0])
-    with pytest.raises(sf.DataError, match="the weights 2, 3"):
+    with pytest.raises(sf.DataError, match="the weights 2 and 3"):
         sf.compare(first, second)
     with pytest.raises(sf.OptionError, match="two models"):
         sf.compare(first)

@@ -44,6 +44,15 @@ class FamilyTask(SummaryTask[FamilyFitted]):
         """What the family is learned from."""
         return self.family.ask(domain)
 
+    def marks(self, data: SummaryData) -> Mapping[str, tuple[float, float]]:
+        """The marks of a single column do not hang on its name, which one of two fits may lack."""
+        marks, names = super().marks(data), data.statistics.domain.names
+        return (
+            {key.replace(repr(names[0]), "the value"): mark for key, mark in marks.items()}
+            if len(names) == 1
+            else marks
+        )
+
     def check(self, summary: Summary, known: FamilyFitted | None, purpose: Purpose) -> Summary:
         """The summary under the name learned: a column without a name takes it, another name is an error."""
         read = only_variable(summary, self.family.title)

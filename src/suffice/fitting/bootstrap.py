@@ -19,6 +19,7 @@ from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SufficeError, holding_remarks, require, warn
 from suffice.fitting.inference import inference_of, quantile
 from suffice.fitting.named import NamedVector, aligned, number_text
+from suffice.fitting.row_marks import check_rows_again
 from suffice.fitting.samples import cases, fit_arguments, rows_of_fit
 from suffice.kernels.choice import one_path
 from suffice.kernels.threads import run
@@ -160,6 +161,8 @@ def refits(
         redraw = portrait.redraw
         draw = lambda rng: dict(redraw(rows, rng))  # noqa: E731
         draw(np.random.default_rng(0))  # What was given and makes no draws is an error at once, and not of each refit.
+    if data is not None:
+        check_rows_again(model, rows)
     seed = np.random.SeedSequence(int(generator(random_state).integers(2**63)))
     work = _Refits(again, draw, inference)
     work.go(seed.spawn(n), worker_count(threads), progress=progress)

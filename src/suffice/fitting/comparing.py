@@ -12,13 +12,12 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.checks import generator, whole_number
-from suffice.errors import DataError, OptionError, holding_remarks, require, shortened
+from suffice.errors import OptionError, holding_remarks, require, shortened
 from suffice.fitting.estimator import Estimator
 from suffice.fitting.named import aligned, number_text
+from suffice.fitting.row_marks import check_same_columns, check_same_rows
 from suffice.fitting.samples import count_rows, fit_arguments, refuse_tables, rows_of_fit
 
-#: Weights of rows that differ by more than this share are of other rows.
-SAME = 1e-9
 _COLUMNS = ("log-likelihood", "parameters", "AIC", "BIC", "log evidence", "held out")
 
 
@@ -116,10 +115,9 @@ def compare(
         raise OptionError(
             f"names has {len(titles)} names for {len(models)} models; expected a name of its own for each."
         )
-    weights = [model.report_.weight for model in models]
-    if max(weights) - min(weights) > SAME * max(weights):
-        listed = ", ".join(f"{weight:,.6g}" for weight in weights)
-        raise DataError(f"The models have learned from rows of the weights {listed}; give fits to the same rows.")
+    named = dict(zip(map(str, titles), models, strict=True))
+    check_same_columns(named)
+    check_same_rows(named)
     if data is None and (folds is not None or y is not None or given):
         raise OptionError("folds=, y= and what rows come with have no effect without data=. Give the rows of the fits.")
     held = np.full(len(models), np.nan)

@@ -35,7 +35,10 @@ class Inputs:
 
 
 class Data(Protocol):
-    """What a task has read: its rows (or sequences, or examples), their weight, and the passes over them."""
+    """What a task has read: its rows (or sequences, or examples), their weight, and the passes over them.
+
+    Data that keep no statistics may have `marks()`, which tell their rows from others (`suffice.fitting.row_marks`).
+    """
 
     @property
     def rows(self) -> int:
@@ -108,7 +111,8 @@ class Judgement:
     what a model keeps of the measurement in a form of its own. `n_params` counts the free parameters that the rows
     determine, where these are fewer than those of the fitted value. `verdict` is why the fit cannot be called converged
     whatever its solver says; empty where nothing speaks against it. `unreliable` is why the chains that measured it are
-    not to be relied on: a warning of its own where the verdict is none, because the solver has stopped before.
+    not to be relied on: a warning of its own where the verdict is none, because the solver has stopped before. `marks`
+    tell the rows from others, where their data do not.
     """
 
     log_likelihood: float
@@ -124,6 +128,7 @@ class Judgement:
     verdict: str = ""
     unreliable: str = ""
     notes: tuple[str, ...] = ()
+    marks: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Problem(Protocol[F]):

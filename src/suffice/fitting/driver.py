@@ -5,10 +5,10 @@ Receipts are written here and nowhere else, and here alone a checkpoint is given
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -84,6 +84,12 @@ def _solve(problem: Problem[F], data: Data, control: Control, keep: bool) -> Fit
     return Fit(solution.fitted, *measured(solution, data, problem, control), data=held)
 
 
+def _marks(data: Data, judged: Judgement) -> Mapping[str, Any]:
+    """What tells the rows from others, of data that keep no statistics."""
+    make = getattr(data, "marks", None)
+    return judged.marks if make is None else make()
+
+
 def measured(solution: Found[F], data: Data, problem: Problem[F], control: Control) -> tuple[Report, Judgement]:
     """The receipt of a fit, and what was measured at the value that it returned.
 
@@ -110,6 +116,7 @@ def measured(solution: Found[F], data: Data, problem: Problem[F], control: Contr
         log_evidence=judged.log_evidence,
         empirical_entropy=judged.empirical_entropy,
         warnings=tuple(map(str, (*solution.notes, *judged.notes))),
+        marks=dict(_marks(data, judged)),
     )
     if outcome is None and judged.verdict:
         return replace(report, converged=False, stop_reason=judged.verdict.partition(":")[0]), judged

@@ -148,6 +148,7 @@ class Estimator(Parameterized):
     #: Why rows have no summary from which the model could learn, for models that have none.
     _without_summary: ClassVar[str] = "its fit goes over them again and again"
     _has_target: ClassVar[bool] = True  #: Whether `fit` makes use of y.
+    _takes_matrices: ClassVar[bool] = False  #: Whether arrays are always rows of columns, as scikit-learn has them.
 
     #: The last fit; None before the first.
     _fit: Fit[Any] | None = None
@@ -228,6 +229,8 @@ class Estimator(Parameterized):
         return Portrait(type(self).__name__, n_params=lambda: self.n_params_, matched=self.matched_statistics)
 
     unlearn = _not_unlearned
+
+    _read_again: Callable[..., Any] = sklearn_face.read_again
 
     # -- options -------------------------------------------------------------------------------------------------------
 
@@ -311,7 +314,6 @@ class SummaryEstimator(Estimator):
     """What is learned comes from a `Summary` alone, so that rows can join it and leave it again."""
 
     _has_target: ClassVar[bool] = False
-    _takes_matrices: ClassVar[bool] = False  #: Whether arrays are always rows of columns, as scikit-learn has them.
 
     @abstractmethod
     def _task(self) -> SummaryTask[Any]:

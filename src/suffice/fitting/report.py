@@ -10,7 +10,7 @@ import html
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -303,6 +303,8 @@ class Report:
     log_evidence: float | None = None
     empirical_entropy: float | None = None
     warnings: tuple[str, ...] = ()
+    #: What tells the rows from others, where no statistics are kept: see `suffice.fitting.row_marks`.
+    marks: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def has_likelihood(self) -> bool:

@@ -189,6 +189,16 @@ def _with_weights(more: Mapping[str, object]) -> dict[str, object]:
     return given
 
 
+def read_again(model: Any, rows: Mapping[str, Any]) -> Any:
+    """What the task of a model reads of rows that are given again, by the names of the arguments of its `fit`."""
+    from suffice.fitting.contract import Inputs
+
+    more = dict(rows)
+    data = more.pop("data", None)
+    data, more = rows_beside(model, data, more, known=False)
+    return model._task().read(Inputs(data, more), None, "fit")
+
+
 # -- what was seen -----------------------------------------------------------------------------------------------------
 
 

@@ -130,6 +130,16 @@ class SummaryTask(ABC, Generic[F]):
         """A summary of the model's columns, under the names that were learned; another one is an error."""
         return summary
 
+    def marks(self, data: SummaryData) -> Mapping[str, tuple[float, float]]:
+        """What tells the rows from others: see `suffice.fitting.row_marks`."""
+        from suffice.fitting.row_marks import marks_of_summary
+
+        return marks_of_summary(data.statistics)
+
+    def columns(self, data: SummaryData) -> tuple[Hashable, ...]:
+        """The columns whose likelihood a fit to these data has."""
+        return tuple(data.statistics.domain.names)
+
     def condensed(self, data: SummaryData) -> SummaryData:
         """What a fit learns from, of data that were read or joined."""
         return data

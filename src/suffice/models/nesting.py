@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Flags, Floats
 from suffice.domain import Domain
-from suffice.errors import DataError, EstimateError, OptionError, listing, shortened
+from suffice.errors import EstimateError, OptionError, listing, shortened
 from suffice.families.exponential import Exponential
 from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma import Gamma
 from suffice.fitting.estimator import Estimator
 from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.report import QUASI
+from suffice.fitting.row_marks import check_same_rows
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.dynamic_network.declaration import DynamicBayesianNetwork
@@ -100,9 +101,7 @@ def check_fits(smaller: Any, larger: Any) -> None:
         estimate = model.report_.estimate
         if estimate not in ("maximum likelihood", QUASI):
             raise EstimateError(f"The {name} fit is {estimate}; tests are of maximum likelihood, without a prior.")
-    first, second = smaller.report_.weight, larger.report_.weight
-    if abs(first - second) > 1e-9 * second:
-        raise DataError(f"The fits have learned from {first:,.6g} and {second:,.6g} rows; give fits to the same rows.")
+    check_same_rows({"The smaller fit": smaller, "the larger one": larger})
 
 
 def _degrees(smaller: Any, larger: Any) -> int:

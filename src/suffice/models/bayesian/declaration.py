@@ -22,6 +22,7 @@ from suffice.models.bayesian.structure import Parents, check_node, checked_paren
 from suffice.models.bayesian.target import (
     check_target,
     classes_of,
+    read_again,
     role_of,
     steps_of,
     target_fit,
@@ -215,6 +216,7 @@ class BayesianNetwork(SummaryEstimator):
     def _learn(self, data: object, y: object, **more: object) -> Self:
         return super()._learn(data, y, **more) if self._options["target"] is None else target_fit(self, data, y, more)
 
+    _read_again = read_again
     partial_fit = target_partial_fit
 
     def _join(self, keep: float, data: object, y: object, **more: object) -> Self:

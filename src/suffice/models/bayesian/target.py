@@ -12,6 +12,7 @@ from suffice.checks import choice, is_list, is_name
 from suffice.choices import Objective, choices
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, NotFittedError, OptionError, listing, shortened
+from suffice.fitting import sklearn_face
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.matrices import RowMatrix, matrix_of, one_column, same_values
 from suffice.fitting.sklearn_face import checked_rows, named_causes, needs_target, one_target, remember, weights_of
@@ -339,3 +340,11 @@ def mean_success(fitted: NetworkFitted, target: Hashable, predicted: Any, y: Any
     if whole == 0.0:
         return 1.0 if left == 0.0 else 0.0
     return 1.0 - left / whole
+
+
+def read_again(net: Network, rows: Mapping[str, Any]) -> Any:
+    """What the task of a network reads of rows that are given again, by the names of the arguments of its `fit`."""
+    if net._options["target"] is None:
+        return sklearn_face.read_again(net, rows)
+    again, more = net.clone(), dict(rows)  # Its response becomes a column of its own.
+    return again.fit(more.pop("data"), more.pop("y", None), **more)._learned_data()

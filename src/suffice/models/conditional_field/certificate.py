@@ -10,14 +10,26 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.fitting.contract import Judgement
 from suffice.fitting.report import Certificate, MonteCarlo, in_standard_errors
+from suffice.fitting.row_marks import Marks
 from suffice.models.conditional_field.curvature import ROUNDING, decrement
 from suffice.models.conditional_field.existence import NO_MAXIMUM, FieldExistence
 from suffice.models.conditional_field.matched import FeatureTotals
 from suffice.models.conditional_field.objective import FieldObjective, relative_gap, slopes
 
 SlopeByChains = tuple[Floats, MonteCarlo]
+#: Weights up to which the sum of each feature tells examples from others.
+MOST_MARKS = 2_000
 #: Standard errors that a fit with the usual tolerance may be away from the maximum.
 AWAY, USUAL = 0.1, 1e-5
+
+
+def marks_of_features(objective: FieldObjective[Any]) -> Marks:
+    """What tells labelled examples from others: the sum of each feature, where they are not too many."""
+    sums = objective.observed()
+    if len(sums) > MOST_MARKS:
+        return {}
+    names = (" ".join(map(str, name)) for name in objective.structure.names())
+    return {name: (value, abs(value)) for name, value in zip(names, sums.tolist(), strict=True)}
 
 
 def certify(
@@ -68,6 +80,7 @@ def certify(
         gap=_distance(objective, certificate, x, slope, tolerance),
         slope=relative_gap(x, slope),
         kept=FeatureTotals.of(objective.observed(), likelihood, slope, shares, prior=penalties.any),
+        marks=marks_of_features(objective),
         verdict=NO_MAXIMUM if separated else "",
         notes=(NO_MAXIMUM,) if separated else (),
     )

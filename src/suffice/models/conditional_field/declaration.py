@@ -17,8 +17,10 @@ from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, closed_on_failure, run, solve
 from suffice.fitting.estimator import Estimator
 from suffice.fitting.report import MatchedStatistics, Report
+from suffice.fitting.row_marks import MarkedRows
 from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.conditional_field import estimates as told
+from suffice.models.conditional_field.certificate import marks_of_features
 from suffice.models.conditional_field.decoding import FieldDecoder
 from suffice.models.conditional_field.evaluation import Evaluation
 from suffice.models.conditional_field.fitted import FieldFitted
@@ -66,6 +68,16 @@ class ConditionalField(Estimator):
         self._refuse_idle(validation=given["validation"])
         earlier = self._fit if self._options["warm_start"] else None
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
+
+    def _read_again(self, rows: Mapping[str, Any]) -> MarkedRows:
+        """The examples under the names of the fit, with the sums of their features."""
+        task, more = self._task(), dict(rows)
+        given = self._inputs(more.pop("data"), more.pop("y", None), more.pop("sample_weight", None), more)
+        data = task.read(given, self.fitted_, "join")
+        with closed_on_failure(data):
+            objective = task.objective(data)
+            known = objective.structure.length == len(self.fitted_.weights)
+            return MarkedRows(data.weight, marks_of_features(objective) if known else {})
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, **columns: Unpack[TableColumns]) -> Self:
         """Go through these examples once, in their order, with steps of `step_size`: stochastic ascent.

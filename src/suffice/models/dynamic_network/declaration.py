@@ -18,7 +18,7 @@ from suffice.models.bayesian.options import check_mappings
 from suffice.models.dynamic_network.fitted import DynamicFitted
 from suffice.models.dynamic_network.learning import learning_of
 from suffice.models.dynamic_network.options import IDLE, read_options
-from suffice.models.dynamic_network.series import SeriesForm, SeriesOptions
+from suffice.models.dynamic_network.series import SeriesForm, SeriesOptions, read_series_again
 from suffice.models.dynamic_network.structure import SliceStructure, arcs_of_chains, chain_cards, names_of, read_slices
 from suffice.options import RunOptions, own_options
 from suffice.table import Table
@@ -273,6 +273,8 @@ class DynamicBayesianNetwork(SummaryEstimator):
         self._refuse_idle()
         unused_target(self, y)
         return self._solve(self._task().read(Inputs(data, more), None, "fit"), frame_of(_first_table(data)))
+
+    _read_again = read_series_again
 
     def partial_fit(  # type: ignore[override]
         self, data: Any, y: Any = None, *, sample_weight: Any = None, keep: float = 1.0, **form: Unpack[SeriesOptions]

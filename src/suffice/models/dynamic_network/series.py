@@ -341,3 +341,12 @@ def _carried(series: Series, name: Hashable) -> Column:
     last = np.maximum.accumulate(np.where(series.missing(name), -1, slices))
     known = last >= series.offsets[:-1][series.owner]
     return series.columns[name][np.where(known, last, slices)]
+
+
+def read_series_again(model: Any, rows: Mapping[str, Any]) -> Any:
+    """What the task of a model reads of series that are given again, by the names of the arguments of its `fit`."""
+    from suffice.fitting.contract import Inputs
+
+    form = SeriesForm(**{name: rows[name] for name in ("group", "order", "time") if name in rows})
+    more = {"sample_weight": rows.get("sample_weight"), "form": form}
+    return model._task().read(Inputs(rows["data"], more), None, "fit")

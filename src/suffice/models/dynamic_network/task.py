@@ -11,6 +11,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import MissingValueError, OptionError, listing, without_states
 from suffice.fitting.contract import Found, Inputs, Judgement, Problem, Purpose
 from suffice.fitting.control import Control
+from suffice.fitting.row_marks import marks_of_summary, named
 from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.bayesian.complete import CompleteProblem
 from suffice.models.bayesian.learning import check_range
@@ -126,6 +127,22 @@ class DynamicTask(SummaryTask[DynamicFitted]):
     def asked(self, domain: Domain, known: DynamicFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
         """The statistics of all families."""
         return self.learning.asked_by(self.structure.families, self.structure.variables(domain))
+
+    def marks(self, data: SummaryData) -> Mapping[str, tuple[float, float]]:
+        """Those of each node, summed over the families that hold it, of which each counts slices of its own."""
+        summary, marks = data.statistics, dict[str, tuple[float, float]]()
+        for node in self.structure.nodes:
+            for family in self.structure.versions(node):
+                asked = [q for q in self.learning.asked_by([family], summary.domain) if q in summary.answers]
+                known = marks_of_summary(replace(summary, answers={q: summary.answers[q] for q in asked}))
+                for own, name in ((named(family), named(node)), (named(family, family), named(node, node))):
+                    before, mine = marks.get(name, (0.0, 0.0)), known.get(own, (0.0, 0.0))
+                    marks[name] = (before[0] + mine[0], before[1] + mine[1])
+        return marks
+
+    def columns(self, data: SummaryData) -> tuple[Hashable, ...]:
+        """The nodes of a slice."""
+        return self.structure.nodes
 
     def check(self, summary: Summary, known: DynamicFitted | None, purpose: Purpose) -> Summary:
         """The summary, where it has the families of this network."""

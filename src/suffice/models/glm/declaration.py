@@ -181,6 +181,8 @@ class GLM(ResponseEstimator):
             # The products of a fit are many and small: threads inside each would wait for one another.
             return remember(self._adopt(with_one_blas_thread(lambda: run(task, given, self._control()))), X)
 
+    _read_again = roles.read_again
+
     def partial_fit(
         self,
         X: Any,

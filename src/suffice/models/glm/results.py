@@ -20,6 +20,7 @@ from suffice.fitting.contract import Inputs
 from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.inference import CHOSEN, Inference, quantile
 from suffice.fitting.report import Report
+from suffice.fitting.row_marks import check_same_rows
 from suffice.models.glm.profile import profile_intervals
 
 if TYPE_CHECKING:
@@ -143,10 +144,7 @@ def likelihood_ratio(small: Any, large: Any) -> HypothesisTest:
 
     if small.family_name_ != large.family_name_ or small.link_ != large.link_:
         raise OptionError("The fits differ in family or link, so neither is nested in the other.")
-    if abs(small.report_.weight - large.report_.weight) > 1e-9 * large.report_.weight:
-        raise OptionError(
-            f"The fits saw {small.report_.weight:g} and {large.report_.weight:g} rows; give the same rows."
-        )
+    check_same_rows({"The first fit": small, "the second": large})
     known = [fit._fit_options().known_dispersion for fit in (small, large)]
     if large.free_dispersion_ and known[0] != known[1]:
         raise OptionError(f"The fits have the dispersions {known[0]} and {known[1]} (None: estimated); give both one.")

@@ -13,7 +13,7 @@ from suffice.checks import is_list, is_name
 from suffice.errors import OptionError, listing, shortened
 from suffice.fitting.contract import Inputs
 from suffice.fitting.driver import Fit, solve
-from suffice.fitting.sklearn_face import checked_rows, one_target
+from suffice.fitting.sklearn_face import checked_rows, one_target, weights_of
 from suffice.models.glm.family import Family
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.registry import declared
@@ -113,3 +113,11 @@ def first_classes(model: Any, known: Any, classes: Any) -> Any:
             "classes= out, or fit again with states= that has all of them."
         )
     return tuple(classes) if states is None else states
+
+
+def read_again(model: Any, rows: Mapping[str, Any]) -> Any:
+    """What the task of a model reads of rows that are given again, by the names of the arguments of its `fit`."""
+    X, y = rows_of(model, rows.get("data"), no_columns="columns" in rows), checked_response(model, rows.get("y"))
+    more = {name: rows.get(name) for name in ("offset", "exposure", "trials", "columns")}
+    given = Inputs(X, {"y": y, "sample_weight": weights_of(rows.get("sample_weight")), **more})
+    return model._task(vectors=has_vectors(model, y)).read(given, None, "fit")

@@ -12,7 +12,9 @@ from suffice.array_types import Floats
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing, meant
 from suffice.fitting.contract import Inputs
+from suffice.fitting.row_marks import Marks, state_number
 from suffice.models.glm import response as responses
+from suffice.models.glm.block_marks import marks_of_block
 from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
@@ -82,6 +84,21 @@ class RegressionData:
         if self.summed:
             return "sums of products, made where the rows are"
         return None if not self.readings else f"{held.shards} shards {held.location}, {held.rounds} rounds"
+
+    def marks(self) -> Marks:
+        """What tells these rows from others: products of the response, with its offset, and each column."""
+        if self.summed or not self.blocks.in_memory:
+            return {}
+        return marks_of_block(self.blocks.block, self.design, self._numbers)
+
+    @property
+    def _numbers(self) -> Floats | None:
+        """A number for each code of a label, whatever the order of the codes."""
+        if self.classes is None or not (self.ahead or self.reference is not None):
+            return None
+        order = np.argsort(codes_of(len(self.classes), self.reference)) if self.reference is not None else None
+        numbers = np.array([state_number(label) for label in self.classes])
+        return numbers if order is None else numbers[order]
 
     def learned_names(self) -> dict[str, Any]:
         """What a fitted value keeps of its rows: columns, labels and names."""

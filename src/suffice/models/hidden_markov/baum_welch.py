@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from suffice.array_types import Floats
 from suffice.errors import EstimateError, warn
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import LIMITS, Control, Outcome
+from suffice.fitting.row_marks import Marks
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.restarts import Runs
 from suffice.models.hidden_markov.certificate import climbed_certificate
@@ -42,6 +43,11 @@ class HiddenSequences:
     states: tuple[Hashable, ...]
     columns: list[Hashable] | None
     passes: int = 1
+    made: Marks = field(default_factory=dict)
+
+    def marks(self) -> Marks:
+        """What tells sequences that are in memory from others."""
+        return self.made
 
     def close(self) -> None:
         """Let the sequences go."""

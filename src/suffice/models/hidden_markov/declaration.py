@@ -30,6 +30,7 @@ from suffice.models.hidden_markov.input import (
     inputs_of,
     open_observations,
     open_paths,
+    read_again,
     split_form,
 )
 from suffice.models.hidden_markov.matched import LearnedFrom
@@ -174,6 +175,8 @@ class HiddenMarkovModel(StatesEstimator):
         """
         self._refuse_idle()
         return self._learn(inputs_of(sequences, states, sample_weight, SequenceForm(lengths, group, order, columns)))
+
+    _read_again = read_again
 
     def partial_fit(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -181,3 +181,11 @@ def check_possible(values: Floats, called: Callable[[int], str] = numbered) -> N
             f"{called(number)} is impossible under this model: no path of states has it, so that nothing can be said "
             "about its states. score_samples tells which sequences are."
         )
+
+
+def read_again(model: Any, rows: Mapping[str, Any]) -> Any:
+    """What the task of a model reads of sequences that are given again, by the names of the arguments of its `fit`."""
+    form = SequenceForm(*(rows.get(name) for name in ("lengths", "group", "order", "columns")))
+    form, states = lengths_apart(form, rows["data"], rows.get("states"))
+    more = {"states": states, "sample_weight": rows.get("sample_weight"), "form": form}
+    return model._task().read(Inputs(rows["data"], more), None, "fit")

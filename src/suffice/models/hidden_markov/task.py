@@ -15,6 +15,7 @@ from suffice.checks import weights_of
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Problem, Purpose
+from suffice.fitting.row_marks import marks_of_steps
 from suffice.models.hidden_markov.baum_welch import BaumWelch, HiddenSequences
 from suffice.models.hidden_markov.build import emission_of
 from suffice.models.hidden_markov.counting import Counting, KnownSequences
@@ -273,7 +274,9 @@ class HiddenMarkovTask:
         if not hidden and not closed and known is None:
             emission = built(hidden=True)
         chains = HeldChains.here(observed, emission, self.options["threads"])
-        data = HiddenSequences(chains, emission, states, names)
+        named: dict[Hashable, NDArray[Any]] = dict(enumerate(columns))
+        marks = marks_of_steps(named, sequences.offsets, sequences.sample_weight)
+        data = HiddenSequences(chains, emission, states, names, made=marks)
         if closed:
             return self._counted(data)
         if known is not None:

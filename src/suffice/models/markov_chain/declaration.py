@@ -19,7 +19,7 @@ from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.markov_chain.analysis import LongRun
 from suffice.models.markov_chain.distributions import NextState
 from suffice.models.markov_chain.fitted import MarkovChainFitted
-from suffice.models.markov_chain.input import Vocabulary, splitter
+from suffice.models.markov_chain.input import Vocabulary, read_again, splitter
 from suffice.models.markov_chain.sampling import sample_sequences
 from suffice.models.markov_chain.smoothing import Smoothing
 from suffice.models.markov_chain.task import MarkovChainTask, matched
@@ -173,6 +173,8 @@ class MarkovChain(SummaryEstimator):
         """
         form = self._form(data, y, SequenceForm(lengths, group, order, columns))
         return self._learn(data, None, sample_weight=sample_weight, form=form, held_out=held_out)
+
+    _read_again = read_again
 
     def partial_fit(
         self,

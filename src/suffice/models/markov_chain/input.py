@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress, repeat
@@ -17,6 +17,7 @@ from suffice.array_types import Codes, Floats, Ints
 from suffice.checks import byte_count, weights_of
 from suffice.domain import Variable, sort_states, state_key
 from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError, listing, meant, shortened
+from suffice.fitting.contract import Inputs
 from suffice.fitting.summaries import SummaryData, rows_bar
 from suffice.sources import open_source
 from suffice.sources.ngrams import (
@@ -319,3 +320,10 @@ def held_out_of(summary: Summary, layout: WindowLayout, words: Vocabulary) -> tu
         return None
     windows, values = windows_of(summary, beside, words)
     return windows.astype(np.int64), values
+
+
+def read_again(model: Any, rows: Mapping[str, Any]) -> Any:
+    """What the task of a model reads of sequences that are given again, by the names of the arguments of its `fit`."""
+    form = SequenceForm(*(rows.get(name) for name in ("lengths", "group", "order", "columns")))
+    more = {name: rows.get(name) for name in ("sample_weight", "held_out")}
+    return model._task().read(Inputs(rows["data"], {**more, "form": form}), None, "fit")
