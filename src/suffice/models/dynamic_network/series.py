@@ -347,6 +347,6 @@ def read_series_again(model: Any, rows: Mapping[str, Any]) -> Any:
     """What the task of a model reads of series that are given again, by the names of the arguments of its `fit`."""
     from suffice.fitting.contract import Inputs
 
-    form = SeriesForm(**{name: rows[name] for name in ("group", "order", "time") if name in rows})
+    form = SeriesForm(**{name: rows[name] for name in ("group", "order", "time", "step") if name in rows})
     more = {"sample_weight": rows.get("sample_weight"), "form": form}
     return model._task().read(Inputs(rows["data"], more), None, "fit")
