@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from suffice.attributes import Read
+from suffice.attributes import Read, computed
 from suffice.checks import listed_names
 from suffice.choices import ConditionalSolver, Estimate, MissingValues, Objective, Registered, Squarem, UnseenRow
 from suffice.domain import Domain, declare
@@ -17,7 +17,7 @@ from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import IDLE, check_mappings, check_options, check_start
-from suffice.models.bayesian.posterior import LearnedParameters, answered, answered_by_node
+from suffice.models.bayesian.posterior import LearnedParameters, answered, answered_by_node, told_parameters
 from suffice.models.bayesian.structure import Parents, check_node, checked_parents, open_structure, read_structure
 from suffice.models.bayesian.target import (
     check_target,
@@ -236,17 +236,7 @@ class BayesianNetwork(SummaryEstimator):
             self._all_fixed = all_fixed(self._learning, self._variables)
         return self._all_fixed
 
-    @property
-    def n_params_(self) -> int:
-        """Free parameters of all nodes that are not fixed; those that tied nodes share count once.
-
-        Where EM has found directions that no rows determine, those are not counted.
-        """
-        if self._fit is None or self._fit.data is None:
-            return self.fitted_.n_params
-        from suffice.models.em.rows import has_missing
-
-        return self.report_.n_params if has_missing(self._fit.data.statistics) else self.fitted_.n_params
+    n_params_: Read[int] = computed(told_parameters)
 
     @property
     def scores_(self) -> tuple[float, ...]:

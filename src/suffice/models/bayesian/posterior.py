@@ -330,3 +330,16 @@ def predictive_of_regressions(nodes: Sequence[Any], columns: Columns) -> Floats:
 
 #: The predictive of a group of tied nodes, by kind.
 OF_GROUP = {"table": predictive_of_tables, "linear-gaussian": predictive_of_regressions}
+
+
+def told_parameters(network: Any) -> int:
+    """Free parameters of all nodes that are not fixed; those that tied nodes share count once.
+
+    Where EM has found directions that no rows determine, those are not counted.
+    """
+    if network._fit is None or network._fit.data is None:
+        return int(network.fitted_.n_params)
+    from suffice.models.em.rows import has_missing
+
+    learned = has_missing(network._fit.data.statistics)
+    return int(network.report_.n_params if learned else network.fitted_.n_params)

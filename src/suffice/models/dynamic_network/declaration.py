@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from suffice.attributes import Read, computed
 from suffice.checks import is_name, whole_number
 from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
 from suffice.domain import Variable
 from suffice.errors import OptionError, unknown_variable
-from suffice.fitting.estimator import SummaryEstimator, as_frame, delegated, frame_of
+from suffice.fitting.estimator import SummaryEstimator, as_frame, delegated, delegated_property, frame_of
 from suffice.fitting.samples import unused_target
 from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.models.bayesian.learning import plain_fixed, read_fixed
 from suffice.models.bayesian.options import check_mappings
+from suffice.models.bayesian.posterior import LearnedParameters, told_parameters
 from suffice.models.dynamic_network.fitted import DynamicFitted
 from suffice.models.dynamic_network.learning import learning_of
 from suffice.models.dynamic_network.options import IDLE, read_options
@@ -25,7 +27,6 @@ from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
-    from suffice.models.bayesian.posterior import LearnedParameters
     from suffice.models.dynamic_network.task import DynamicTask
 
 
@@ -214,14 +215,7 @@ class DynamicBayesianNetwork(SummaryEstimator):
         """
         return self.fitted_.table(self._family(name))
 
-    @property
-    def n_params_(self) -> int:
-        """Free parameters of all tables that are not fixed; directions that EM found undetermined are not counted."""
-        if self._fit is None or self._fit.data is None:
-            return self.fitted_.n_params
-        from suffice.models.em.rows import has_missing
-
-        return self.report_.n_params if has_missing(self._fit.data.statistics) else self.fitted_.n_params
+    n_params_: Read[int] = computed(told_parameters)
 
     @property
     def scores_(self) -> tuple[float, ...]:
@@ -231,19 +225,12 @@ class DynamicBayesianNetwork(SummaryEstimator):
     @property
     def parameters(self) -> LearnedParameters:
         """What is known about the parameters of all tables, as those of one network."""
-        from suffice.models.bayesian.posterior import LearnedParameters
-
         return LearnedParameters(self.fitted_.network, self._learning, self._fit)
 
-    @property
-    def posterior_(self) -> dict[Hashable, Any]:
-        """The posterior of the parameters of each table that has a prior, as in `BayesianNetwork`."""
-        return self.parameters.posterior_
-
-    @property
-    def standard_errors_(self) -> dict[Hashable, Table]:
-        """Standard errors of the parameters of each table that is not fixed, by label, as in `BayesianNetwork`."""
-        return self.parameters.standard_errors_
+    posterior_: Read[dict[Hashable, Any]] = delegated_property(LearnedParameters.posterior_, of="parameters")
+    standard_errors_: Read[dict[Hashable, Table]] = delegated_property(
+        LearnedParameters.standard_errors_, of="parameters"
+    )
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
