@@ -68,7 +68,7 @@ def counted_from(start: int) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        error.args = (_ROW.sub(lambda found: f"row {int(found[1]) + start}", str(error)),)
+        error.args = (_ROW.sub(lambda row: f"row {int(row[1]) + start}", str(error)),)
         raise
 
 

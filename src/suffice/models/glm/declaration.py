@@ -298,9 +298,7 @@ class GLM(ResponseEstimator):
     deviance_: Read[float] = reads(
         "fitted_.deviance", "Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."
     )
-    null_deviance_: Read[float] = reads(
-        "fitted_.null_deviance", "The deviance of the intercept alone (and the offset)."
-    )
+    null_deviance_: Read[float] = reads("fitted_.null_deviance", "The deviance of the intercept alone (and the offset).")
     pearson_chi2_: Read[float] = reads("fitted_.pearson", "Sum of squared Pearson residuals.")
     df_resid_: Read[float] = reads("fitted_.df_resid", "Rows (by weight) less coefficients.")
 
@@ -451,14 +449,7 @@ class GLM(ResponseEstimator):
 
     score = Offered(score, roles.without_likelihood)  # type: ignore[assignment]
 
-    def residuals(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        kind: Residual = "deviance",
-        **rows: Unpack[RowOptions],
-    ) -> Floats:
+    def residuals(self, X: Any, y: Any = None, *, kind: Residual = "deviance", **rows: Unpack[RowOptions]) -> Floats:
         """Residuals of rows (n,): "response", "pearson", "deviance" or "working".
 
         Of a Dask or Spark frame a frame with the column "residual"; not computed yet. `leverage` is like it.

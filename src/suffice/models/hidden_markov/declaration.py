@@ -183,9 +183,7 @@ class HiddenMarkovModel(StatesEstimator):
     ) -> Self:
         """Add sequences whose states are all known to those learned: equal to one fit of all."""
         given = inputs_of(sequences, states, sample_weight, SequenceForm(**form))
-        if self._bare_report() is None:
-            return self._learn(given)
-        return self._change(given, 1)
+        return self._learn(given) if self._bare_report() is None else self._change(given, 1)
 
     def unlearn(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
