@@ -298,7 +298,7 @@ class GLM(ResponseEstimator):
     deviance_: Read[float] = reads(
         "fitted_.deviance", "Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."
     )
-    null_deviance_: Read[float] = reads("fitted_.null_deviance", "The deviance of the intercept alone (and the offset).")
+    null_deviance_: Read[float] = reads("fitted_.null_deviance", "The deviance of the intercept (and offset) alone.")
     pearson_chi2_: Read[float] = reads("fitted_.pearson", "Sum of squared Pearson residuals.")
     df_resid_: Read[float] = reads("fitted_.df_resid", "Rows (by weight) less coefficients.")
 
