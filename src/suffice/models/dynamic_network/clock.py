@@ -106,7 +106,8 @@ def jumps_of(
             "step='1 day', or any other length."
         )
     if step is None:
-        step = _shortest(dates, inner)
+        step = shortest_steps(times, offsets, name).shortest
+        assert step is not None
     ticks, uneven = _ticks(dates, inner, step.unit)
     steps = np.diff(ticks, prepend=ticks[:1])
     uneven = inner & (uneven | (steps % step.count != 0))
@@ -147,14 +148,52 @@ def _dates(times: NDArray[Any], name: Hashable) -> NDArray[np.datetime64]:
     return read.astype("datetime64[us]")
 
 
-def _shortest(dates: NDArray[np.datetime64], inner: Flags) -> Step:
-    """The shortest step of a series, in months where all dates of a series are one day of their months."""
-    shortest = int(np.diff(dates.astype(np.int64), prepend=0)[inner].min())
-    if shortest >= SHORTEST_MONTH:
-        months, uneven = _ticks(dates, inner, "month")
-        if not (inner & uneven).any():
-            return Step("month", int(np.diff(months, prepend=0)[inner].min()))
-    return Step("microsecond", shortest)
+@record(frozen=True)
+class ShortestSteps:
+    """How fast the rows of some series follow one another.
+
+    `dates` says whether their times are dates; `least` is the shortest step in microseconds, None where there is none;
+    `months` that in months, None where some series is not always on one day of its months.
+    """
+
+    dates: bool = False
+    least: int | None = None
+    months: int | None = None
+
+    def __add__(self, other: ShortestSteps) -> ShortestSteps:
+        """Of both shards."""
+        known = [steps for steps in (self, other) if steps.least is not None]
+        if len(known) < 2:
+            return ShortestSteps(
+                self.dates or other.dates, *((known[0].least, known[0].months) if known else (None, None))
+            )
+        months = [steps.months for steps in known if steps.months is not None]
+        least = min(steps.least for steps in known if steps.least is not None)
+        return ShortestSteps(self.dates or other.dates, least, min(months) if len(months) == 2 else None)
+
+    @property
+    def shortest(self) -> Step | None:
+        """The shortest step, in months where all dates of each series are one day of their months."""
+        if self.least is None:
+            return None
+        if self.months is not None and self.least >= SHORTEST_MONTH:
+            return Step("month", self.months)
+        return Step("microsecond", self.least)
+
+
+def shortest_steps(times: NDArray[Any], offsets: Ints, name: Hashable) -> ShortestSteps:
+    """That of some series; `jumps_of` says what they are."""
+    if not len(times) or _numbers(times) is not None:
+        return ShortestSteps()
+    dates = _dates(times, name)
+    inner = np.ones(len(times), bool)
+    inner[offsets[:-1]] = False
+    if not inner.any():
+        return ShortestSteps(True)
+    months, uneven = _ticks(dates, inner, "month")
+    least = int(np.diff(dates.astype(np.int64), prepend=0)[inner].min())
+    even = not (inner & uneven).any()
+    return ShortestSteps(True, least, int(np.diff(months, prepend=0)[inner].min()) if even else None)
 
 
 def _ticks(dates: NDArray[np.datetime64], inner: Flags, unit: str) -> tuple[Ints, Flags]:

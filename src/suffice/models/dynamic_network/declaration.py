@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from suffice.attributes import Read, computed
+from suffice.attributes import Read, computed, reads
 from suffice.checks import is_name, whole_number
 from suffice.choices import Estimate, MissingValues, Squarem, UnseenRow
 from suffice.domain import Variable
@@ -21,7 +21,7 @@ from suffice.models.dynamic_network.fitted import DynamicFitted
 from suffice.models.dynamic_network.learning import learning_of
 from suffice.models.dynamic_network.options import IDLE, read_options
 from suffice.models.dynamic_network.series import SeriesForm, SeriesOptions, read_series_again
-from suffice.models.dynamic_network.structure import SliceStructure, arcs_of_chains, chain_cards, names_of, read_slices
+from suffice.models.dynamic_network.structure import arcs_of_chains, chain_cards, names_of, read_slices
 from suffice.options import RunOptions, own_options
 from suffice.table import Table
 
@@ -71,6 +71,8 @@ class DynamicBayesianNetwork(SummaryEstimator):
         acceleration: None, or ``"squarem"``: fewer steps where much is missing; the objective still never falls.
         variance_floor: share of the variance of a column below which EM lets no variance of it fall.
         threads: threads of the E-step, None for all cores; the result does not depend on them.
+        memory_limit: most bytes of series from files in memory, or a text such as "2GB"; beyond it they wait in a
+            scratch folder.
         max_iter: most EM steps of a run.
         tolerance: EM stops when no probability changes by more, nor any weight or log variance in units of its columns.
         run: see `RunOptions`.
@@ -109,6 +111,7 @@ class DynamicBayesianNetwork(SummaryEstimator):
         acceleration: Squarem | None = None,
         variance_floor: float = 1e-6,
         threads: int | None = None,
+        memory_limit: int | str | None = None,
         max_iter: int = 1000,
         tolerance: float = 1e-6,
         **run: Unpack[RunOptions],
@@ -217,10 +220,9 @@ class DynamicBayesianNetwork(SummaryEstimator):
 
     n_params_: Read[int] = computed(told_parameters)
 
-    @property
-    def scores_(self) -> tuple[float, ...]:
-        """The objective of each run of EM, -inf for one that failed."""
-        return self.fitted_.network.climbed.scores
+    scores_: Read[tuple[float, ...]] = reads(
+        "fitted_.network.climbed.scores", "The objective of each run of EM, -inf for one that failed."
+    )
 
     @property
     def parameters(self) -> LearnedParameters:
@@ -324,11 +326,7 @@ class DynamicBayesianNetwork(SummaryEstimator):
         """Options, tables, statistics and report as plain data."""
         plain = super().to_dict()
         options: dict[str, Any] = plain["options"]
-        structure: SliceStructure = self._structure
-        options["structure"] = {node: list(parents) for node, parents in structure.parents.items()}
-        if structure.first is not None:
-            options["first"] = {node: list(parents) for node, parents in structure.first.items()}
-        options["inputs"], options["carry"] = structure.inputs, structure.carry
+        options |= self._structure.plain()
         options["fixed"], options["start"] = plain_fixed(options["fixed"]), _plain_start(options["start"])
         return plain
 

@@ -15,6 +15,7 @@ from suffice.domain import Domain
 from suffice.models.bayesian.em.check import expected_again
 from suffice.models.bayesian.em.table_expectation import NOTHING, TablePlans
 from suffice.models.bayesian.queries.evidence_reduction import placeholder
+from suffice.models.dynamic_network.held import HeldSeries
 from suffice.models.dynamic_network.interface import plan_slices
 from suffice.models.dynamic_network.series import Series
 from suffice.models.dynamic_network.slice_chains import SliceChains
@@ -31,57 +32,49 @@ LONGEST, MOST = 40, 2_000
 
 @dataclass(frozen=True, eq=False)
 class SeriesRows:
-    """The slices of a fit, as EM of networks asks about its rows."""
+    """The slices of a fit, wherever they are, as EM of networks asks about its rows."""
 
-    series: Series
+    series: HeldSeries
     domain: Domain
 
     @property
     def names(self) -> tuple[Hashable, ...]:
         """The variables of families that have a column."""
-        return tuple(name for name in self.domain.names if name_of(name) in self.series.columns)
+        return tuple(name for name in self.domain.names if name_of(name) in self.series.domain)
 
-    @cached_property
+    @property
     def seen(self) -> tuple[Hashable, ...]:
         """Those of which some slice has a value."""
-        shown = {name for name in self.series.columns if not self.series.missing(name).all()}
-        return tuple(name for name in self.names if name_of(name) in shown)
+        shown = self.series.overview.values
+        return tuple(name for name in self.names if shown.get(name_of(name), 0))
 
     @property
     def weight(self) -> float:
         """The weight of all slices."""
-        return self.series.weight
+        return self.series.overview.weight
 
     @property
     def count(self) -> int:
         """How many slices are gone through in a round."""
-        return self.series.n_slices
+        return self.series.overview.slices
 
     @cached_property
     def units(self) -> dict[Hashable, tuple[float, float]]:
         """Mean and standard deviation of the values seen of each variable that holds numbers."""
-        units: dict[Hashable, tuple[float, float]] = {}
-        for name in self.domain.numbers:
-            values = self.series.columns.get(name_of(name))
-            shown = np.zeros(0) if values is None else values[~np.isnan(values)]
-            spread = float(np.std(shown)) if len(shown) else 0.0
-            mean = float(np.mean(shown)) if len(shown) else 0.0
-            units[name] = mean, spread if spread > 1e-12 * abs(mean) else 1.0
-        return units
+        return {name: self.series.units.get(name_of(name), (0.0, 1.0)) for name in self.domain.numbers}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing: the series are in this process."""
-        return ()
+        """Where series have stayed, for the report."""
+        return self.series.rounds
 
     def ask(self, question: Any, parameters: Any = None) -> Any:
         """The answer to a question about all series."""
-        return question(self.series, parameters)
+        return self.series.ask(question, parameters)
 
     def identity(self) -> Iterable[Any]:
-        """The series themselves."""
-        columns = [[repr(name), values] for name, values in self.series.columns.items()]
-        return self.series.domain, columns, self.series.offsets, self.series.weights
+        """What tells the series from others."""
+        return self.series.identity()
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +82,7 @@ class SeriesExpectation:
     """Log-likelihood and expected statistics of series, by the chain of what is carried from slice to slice.
 
     `statistics` are those of each family that takes part; `extended` has the private variables of wide ones besides.
+    `keep` says that the same series come again, so that what was planned for them is kept.
     """
 
     structure: SliceStructure
@@ -96,6 +90,7 @@ class SeriesExpectation:
     statistics: Mapping[Hashable, tuple[Statistic, ...]]
     extended: Domain
     threads: int = 1
+    keep: bool = True
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies plan anew."""
@@ -108,13 +103,18 @@ class SeriesExpectation:
 
     def chains(self, series: Series) -> SliceChains:
         """Some series as chains."""
+        if not self.keep:
+            return self._chains(series)
         if id(series) not in self._planned:
-            windows = self.structure.variables(self.base)
-            private = Domain(v for v in self.extended.variables if v.name not in windows)
-            tables = {family: self._is_table(family) for family in self.statistics}
-            plan = plan_slices(series, self.structure, self.base, self.statistics, private, tables)
-            self._planned[id(series)] = SliceChains(series, plan, self.threads)
+            self._planned[id(series)] = self._chains(series)
         return self._planned[id(series)]
+
+    def _chains(self, series: Series) -> SliceChains:
+        windows = self.structure.variables(self.base)
+        private = Domain(v for v in self.extended.variables if v.name not in windows)
+        tables = {family: self._is_table(family) for family in self.statistics}
+        plan = plan_slices(series, self.structure, self.base, self.statistics, private, tables)
+        return SliceChains(series, plan, self.threads)
 
     def in_words(self, series: Series) -> str:
         """What is carried from slice to slice."""
@@ -145,9 +145,35 @@ def _without_nothing(answer: Answer, series: Series) -> Answer:
     return CountTable.of(np.where(table < least, 0.0, table))
 
 
+@dataclass(frozen=True, eq=False)
+class InWords:
+    """What an expectation carries from slice to slice of some series, in words."""
+
+    expectation: Any
+
+    def __call__(self, series: Series, _: object) -> str:
+        """Of a shard."""
+        return str(self.expectation.in_words(series))
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Once more, for the judge
 # --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class OfHeads:
+    """Expected statistics of the first slices of some series: by an expectation, or by the network of all slices."""
+
+    expectation: Any
+    unrolled: bool
+
+    def __call__(self, series: Series, nodes: Nodes) -> Summary:
+        """Of a shard."""
+        head, by = heads(series), self.expectation
+        if not self.unrolled:
+            return replace(by, keep=False)(head, nodes).statistics  # type: ignore[no-any-return]
+        return unrolled_expectation(head, nodes, by.statistics, by.structure, by.extended, by.base).statistics
 
 
 def heads(series: Series) -> Series:

@@ -32,15 +32,15 @@ from suffice.models.bayesian.em.start import fillings_of, starting_summary
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.nodes.contract import FittedNode
 from suffice.models.dynamic_network.expectation import (
+    InWords,
+    OfHeads,
     SeriesExpectation,
     SeriesRows,
-    heads,
     largest_difference,
-    unrolled_expectation,
 )
 from suffice.models.dynamic_network.fitted import DynamicFitted
-from suffice.models.dynamic_network.learning import family_rows
-from suffice.models.dynamic_network.linear import LinearExpectation, is_linear
+from suffice.models.dynamic_network.held import HeldSeries
+from suffice.models.dynamic_network.linear import LinearExpectation
 from suffice.models.dynamic_network.pieces import joint_states
 from suffice.models.dynamic_network.series import Series
 from suffice.models.dynamic_network.structure import SliceStructure, name_of
@@ -59,8 +59,12 @@ class FamilyEM(NetworkEMProblem):
     """
 
     structure: SliceStructure
-    series: Series
+    series: HeldSeries
     base: Domain
+
+    def at_rest(self) -> FamilyEM:
+        """The same without engines, and without series that are held elsewhere."""
+        return replace(self, series=self.series.at_rest(), data=self.data.at_rest())  # type: ignore[attr-defined]
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
@@ -74,9 +78,7 @@ class FamilyEM(NetworkEMProblem):
         """Families that hold in the same slices, with the rows of these."""
         spans = []
         for families in self.structure.spans.values():
-            held = family_rows(self.series, self.structure, families)
-            names = dict.fromkeys(name for family in families for name in self.structure.family_names(family))
-            spans.append((families, HeldRows.here(replace(held, domain=self.domain.select(names)))))
+            spans.append((families, self.series.rows_of(self.structure, families, self.domain)))
         return spans
 
     @cached_property
@@ -174,10 +176,17 @@ class FamilyEM(NetworkEMProblem):
             name: tuple(self._steady[name].statistics(self.families[name])) if name in self.free else ()
             for name in taking_part
         }
-        if is_linear(self.series, self.base, self.structure.nodes):
-            return LinearExpectation(self.structure, self.base, asked, self.extended)
-        threads = worker_count(self.learning.options["threads"])
-        return SeriesExpectation(self.structure, self.base, asked, self.extended, threads)
+        keep = self.series.stays_prepared
+        if self._is_linear:
+            return LinearExpectation(self.structure, self.base, asked, self.extended, keep)
+        threads = worker_count(self.learning.options["threads"]) if self.series.local is not None else 1
+        return SeriesExpectation(self.structure, self.base, asked, self.extended, threads, keep)
+
+    @property
+    def _is_linear(self) -> bool:
+        """Whether numbers are missing, and states are not."""
+        gone = [self.base[name].kind for name in self.structure.nodes if not self.series.shown(name)]
+        return bool(gone) and "discrete" not in gone
 
     # -- the fit -----------------------------------------------------------------------------------------------------
 
@@ -188,7 +197,7 @@ class FamilyEM(NetworkEMProblem):
     def plan_in_words(self, fitted: NetworkFitted) -> str | None:
         """What is carried from slice to slice."""
         expectation: Any = self._expectation
-        return str(expectation.in_words(self.series))
+        return str(self.series.ask(InWords(expectation), shards=[0]))
 
     def _with_shown(self, nodes: Nodes) -> tuple[Nodes, float]:
         """The families with those that all slices show, learned from these; and what they add to the objective."""
@@ -203,20 +212,15 @@ class FamilyEM(NetworkEMProblem):
                 family, learner = self.learning.family(name, self.domain), self.learners[name].of_family()
                 shown[name] = self.fixed.get(name) or learner.learn(family, family_summary(rows, family, learner))
             learned |= shown
-            more += difference(rows, shown, others) + self._log_likelihood_of(rows, others)
+            # Placeholders take no part in the chain, so theirs has to be added back.
+            more += difference(rows, shown, others) + float(rows.ask(_log_likelihood, others))
         return learned, more
-
-    def _log_likelihood_of(self, rows: HeldRows, nodes: Mapping[Hashable, Any]) -> float:
-        """Of families that all rows show. Placeholders take no part in the chain, so theirs has to be added back."""
-        held = rows.local
-        assert held is not None
-        return float(sum(held.weights @ node.log_prob(held.columns) for node in nodes.values()))
 
     # -- the judge ---------------------------------------------------------------------------------------------------
 
     def log_likelihood(self, fitted: NetworkFitted) -> float:
         """Of the series, whose missing values are summed out."""
-        return float(DynamicFitted.of(fitted, self.structure).log_likelihood_of(self.series))
+        return float(self.series.ask(_log_likelihood_of, DynamicFitted.of(fitted, self.structure)))
 
     def expect_again(self, parameters: Nodes) -> Expected[Summary]:
         """By the interface: other code looks at the first slices, see `change`."""
@@ -233,12 +237,9 @@ class FamilyEM(NetworkEMProblem):
         private = any(name not in self.domain for name in self.extended.names)
         if private or self.weighted or not self.free:
             return change
-        expectation, head = self._new_expectation(), heads(self.series)
-        there = expectation(head, parameters).statistics
-        again = unrolled_expectation(
-            head, parameters, expectation.statistics, self.structure, self.extended, self.base
-        ).statistics
-        vectors = [self.vector(self.maximise(summary, parameters)) for summary in (there, again)]
+        expectation = self._new_expectation()
+        both = [self.series.ask(OfHeads(expectation, unrolled), parameters, [0]) for unrolled in (False, True)]
+        vectors = [self.vector(self.maximise(summary, parameters)) for summary in both]
         return max(change, largest_difference(*vectors))
 
     def _edges(self, free: Mapping[Hashable, Any], slopes: list[tuple[float, float]]) -> tuple[float, tuple[str, ...]]:
@@ -270,9 +271,8 @@ class HiddenSeries:
     def solve(self, control: Control) -> Found[DynamicFitted]:
         """EM from every start, and keep the best."""
         solved: Any = self.families.solve(control)
-        return replace(
-            solved, fitted=DynamicFitted.of(solved.fitted, self.families.structure, self.families.series.step)
-        )
+        step = self.families.series.step
+        return replace(solved, fitted=DynamicFitted.of(solved.fitted, self.families.structure, step))
 
     def judge(self, fitted: DynamicFitted) -> Judgement:
         """One more step by other code, what runs to the edge, and what the series determine."""
@@ -283,7 +283,17 @@ class HiddenSeries:
         return *self.families.identity(), repr(self.families.structure.families)
 
 
-def hidden_problem(learning: Any, structure: SliceStructure, data: SummaryData, series: Series) -> HiddenSeries:
+def _log_likelihood(rows: ObservedRows, nodes: Mapping[Hashable, Any]) -> float:
+    """Of families that all rows show."""
+    return float(sum(rows.weights @ node.log_prob(rows.columns) for node in nodes.values()))
+
+
+def _log_likelihood_of(series: Series, fitted: DynamicFitted) -> float:
+    """Of the series of a shard."""
+    return fitted.log_likelihood_of(series)
+
+
+def hidden_problem(learning: Any, structure: SliceStructure, data: SummaryData, series: HeldSeries) -> HiddenSeries:
     """The problem of some series."""
     names = (*structure.nodes, *structure.inputs)
     hidden = learning.hidden

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +14,14 @@ from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing, meant
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.dynamic_network.series import Series
-from suffice.models.dynamic_network.structure import SliceStructure, lag_of, name_of, renamed, variables_of
+from suffice.models.dynamic_network.structure import SliceStructure, Span, lag_of, name_of, renamed, variables_of
 from suffice.models.em.rows import ObservedRows, batch_of
 from suffice.records import replace
 from suffice.sources.tally import tally
-from suffice.statistics import Summary
+from suffice.statistics import Statistic, Summary
 
 if TYPE_CHECKING:
     from suffice.models.bayesian.nodes.contract import NodeOptions
-    from suffice.statistics import Statistic
 
 #: Options that go by node, of which a family may have its own.
 BY_FAMILY = ("nodes", "prior", "fixed", "start")
@@ -101,15 +101,31 @@ def family_rows(series: Series, structure: SliceStructure, families: Sequence[Ha
     return series.window(structure.span(families[0]), known, domain)
 
 
-def complete_summary(series: Series, learning: FamilyLearning, structure: SliceStructure) -> Summary:
-    """The statistics of series that show everything: each family counts the slices in which it holds."""
-    domain = structure.variables(series.domain)
-    answers: dict[Statistic, Any] = {}
-    for families in structure.spans.values():
-        rows = family_rows(series, structure, families)
-        asked = learning.asked_by(families, domain)
-        answers |= tally(batch_of(rows, rows.columns), asked).answers
-    return Summary(domain, answers, series.n_slices, series.weight)
+@dataclass(frozen=True, eq=False)
+class CompleteStatistics:
+    """The statistics of series that show everything: each family counts the slices in which it holds.
+
+    `asked` are those of the families of each span.
+    """
+
+    structure: SliceStructure
+    domain: Domain
+    asked: Mapping[Span, tuple[Statistic, ...]]
+
+    @classmethod
+    def of(cls, learning: FamilyLearning, structure: SliceStructure, base: Domain) -> CompleteStatistics:
+        """Those that the learners of all families read; base: the nodes and inputs."""
+        domain = structure.variables(base)
+        spans = structure.spans.items()
+        return cls(structure, domain, {span: learning.asked_by(families, domain) for span, families in spans})
+
+    def __call__(self, series: Series, _: object = None) -> Summary:
+        """Of some series."""
+        answers: dict[Statistic, Any] = {}
+        for span, families in self.structure.spans.items():
+            rows = family_rows(series, self.structure, families)
+            answers |= tally(batch_of(rows, rows.columns), self.asked[span]).answers
+        return Summary(self.domain, answers, series.n_slices, series.weight)
 
 
 def score_slices(series: Series, nodes: Mapping[Hashable, Any], structure: SliceStructure) -> Floats:

@@ -183,12 +183,16 @@ def _tables(node: Any) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...], Floa
 
 @dataclass(frozen=True, eq=False)
 class LinearExpectation:
-    """The E-step of linear-Gaussian families; `statistics` are those of each family that takes part."""
+    """The E-step of linear-Gaussian families; `statistics` are those of each family that takes part.
+
+    `keep` says that the same series come again, so that what was planned for them is kept.
+    """
 
     structure: SliceStructure
     base: Domain
     statistics: Mapping[Hashable, tuple[Statistic, ...]]
     extended: Domain
+    keep: bool = True
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies plan anew."""
@@ -201,6 +205,8 @@ class LinearExpectation:
 
     def systems(self, series: Series) -> LinearSeries:
         """Some series as linear systems."""
+        if not self.keep:
+            return LinearSeries(series, self.structure, self.base, tuple(self.statistics))
         if id(series) not in self._planned:
             self._planned[id(series)] = LinearSeries(series, self.structure, self.base, tuple(self.statistics))
         return self._planned[id(series)]
@@ -213,6 +219,9 @@ class LinearExpectation:
     def __call__(self, series: Series, nodes: Nodes) -> Expected[Summary]:
         """Log-likelihood and expected statistics."""
         linear = self.systems(series)
+        if not linear.unseen:  # A shard may show everything.
+            answers, value = self._of_seen(series, linear, nodes)
+            return Expected(value, Summary(self.extended, answers, series.n_slices, series.weight))
         logs, states = linear.systems(nodes).smoothed()
         counted = series.weights[linear.order] > 0
         value = float(series.weights[linear.order][counted] @ logs[counted])

@@ -254,7 +254,7 @@ def read_series(
         if learned is not None and step is None:
             notes = (*notes, f"a slice is {learned}, the shortest step of {form.time!r}")
         step = learned or step
-        columns, offsets, words = _with_gaps(columns, offsets, jumps, form.time)
+        columns, offsets, words = with_gaps(columns, offsets, jumps, form.time)
         notes = (*notes, *words)
     weights = weights_of(sample_weight, len(offsets) - 1)
     listed = tables is not None or form.group is not None
@@ -291,7 +291,7 @@ def _end_to_end(tables: list[Any]) -> tuple[dict[Hashable, Column], Ints]:
     return columns, lengths
 
 
-def _with_gaps(
+def with_gaps(
     values: Mapping[Hashable, Column], offsets: Ints, jumps: Ints, name: Hashable
 ) -> tuple[dict[Hashable, Column], Ints, tuple[str, ...]]:
     """Slices with missing values where times leave some out; jumps: how many slices a row comes after the last one."""

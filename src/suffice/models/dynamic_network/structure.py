@@ -89,6 +89,13 @@ class SliceStructure:
         inside = {node: [p for p in above if p in self.parents] for node, above in self.parents.items()}
         return tuple(topological_order(inside))
 
+    def plain(self) -> dict[str, Any]:
+        """The options that declare it, as plain data."""
+        plain: dict[str, Any] = {"structure": {node: list(above) for node, above in self.parents.items()}}
+        if self.first is not None:
+            plain["first"] = {node: list(above) for node, above in self.first.items()}
+        return plain | {"inputs": self.inputs, "carry": self.carry}
+
     def span(self, family: Hashable) -> Span:
         """The slices in which a family holds."""
         if family in self.parents:

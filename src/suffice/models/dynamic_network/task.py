@@ -11,6 +11,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import MissingValueError, OptionError, listing, without_states
 from suffice.fitting.contract import Found, Inputs, Judgement, Problem, Purpose
 from suffice.fitting.control import Control
+from suffice.fitting.driver import closed_on_failure
 from suffice.fitting.row_marks import marks_of_summary, named
 from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.bayesian.complete import CompleteProblem
@@ -18,9 +19,10 @@ from suffice.models.bayesian.learning import check_range
 from suffice.models.bayesian.nodes.kinds import required_column
 from suffice.models.dynamic_network.clock import Step
 from suffice.models.dynamic_network.fitted import DynamicFitted
-from suffice.models.dynamic_network.learning import FamilyLearning, complete_summary
+from suffice.models.dynamic_network.held import HeldSeries, hold_series, source_elsewhere
+from suffice.models.dynamic_network.learning import CompleteStatistics, FamilyLearning
 from suffice.models.dynamic_network.reading import required_to_compare
-from suffice.models.dynamic_network.series import Series, SeriesForm, read_series, with_inputs
+from suffice.models.dynamic_network.series import SeriesForm, read_series, with_inputs
 from suffice.models.dynamic_network.structure import SliceStructure
 from suffice.models.em.held_rows import refuse_unkept
 from suffice.models.em.rows import has_missing
@@ -34,13 +36,27 @@ class SeriesData(SummaryData):
     `step` is how long a slice of dates is.
     """
 
-    series: Series | None = None
+    series: HeldSeries | None = None
     step: Step | None = None
 
-    def log_likelihood(self, fitted: Any) -> float:
-        """That of a fitted value: a sum over the slices."""
-        assert self.series is not None
-        return float(fitted.log_likelihood_of(self.series))
+    @property
+    def lasting(self) -> bool:
+        """Nothing is kept of series that were elsewhere."""
+        return self.series is None or self.series.local is not None
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """Those of the series."""
+        return () if self.series is None else self.series.rounds
+
+    def close(self) -> None:
+        """Let the series go, where they are elsewhere."""
+        if self.series is not None:
+            self.series.close()
+
+    def at_rest(self) -> SeriesData:
+        """The same without series that are elsewhere."""
+        return self if self.series is None else replace(self, series=self.series.at_rest())
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +90,19 @@ class DynamicTask(SummaryTask[DynamicFitted]):
                 )
             return super().read(given, known, purpose)
         series = self.series(given, form, known, purpose)
-        notes = (*series.notes, *self._unread(given, series))
-        if purpose == "compare" or self.learning.hidden or not series.is_complete:
-            if self.options["missing"] == "raise" and not series.is_complete:
-                raise _incomplete(series)
-            return SeriesData(_nothing(series), series.passes, notes, series, series.step)
-        summary = complete_summary(series, self.learning, self.structure)
-        return SeriesData(summary, series.passes, series.notes, step=series.step)
+        notes = (*series.notes, *self._unread(series))
+        with closed_on_failure(series):  # type: ignore[arg-type]
+            if purpose == "compare" or self.learning.hidden or not series.is_complete:
+                if self.options["missing"] == "raise" and not series.is_complete:
+                    raise _incomplete(series)
+                return SeriesData(_nothing(series), series.passes, notes, series, series.step)
+            question = CompleteStatistics.of(self.learning, self.structure, series.domain)
+            summary = series.ask(question)
+            notes = (*series.notes, *series.rounds)
+        series.close()
+        return SeriesData(summary, series.passes, notes, step=series.step)
 
-    def _unread(self, given: Inputs, series: Series) -> tuple[str, ...]:
+    def _unread(self, series: HeldSeries) -> tuple[str, ...]:
         """What to say about columns of the names of hidden nodes."""
         unread = [name for name in self.learning.hidden if name in series.ignored]
         return (f"{listing(unread)} is hidden: the column of that name is not read",) if unread else ()
@@ -97,15 +117,37 @@ class DynamicTask(SummaryTask[DynamicFitted]):
         _refuse_series(earlier, leaving)
         return super().without(earlier, leaving)
 
-    def series(self, given: Inputs, form: SeriesForm, known: DynamicFitted | None, purpose: Purpose) -> Series:
-        """The series of a table, or of a list of tables."""
+    def kept(self, data: SummaryData) -> SummaryData:
+        """What a fit keeps: of series that stay where they are how many slices there were, and no more."""
+        if not isinstance(data, SeriesData):
+            return data
+        data.close()
+        return data.at_rest()
+
+    def series(self, given: Inputs, form: SeriesForm, known: DynamicFitted | None, purpose: Purpose) -> HeldSeries:
+        """The series of a table, or of a list of tables; those of a table elsewhere stay there."""
 
         def required(columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
             return self.required(columns, known, purpose)
 
-        step, guess = (form.length, not form.apart) if known is None else (known.step, False)
-        series = read_series(given.data, form, given["sample_weight"], required, self.declaring, step=step, guess=guess)
-        return with_inputs(series, self.structure)
+        step, guess = (None, not form.apart) if known is None else (known.step, False)
+        weight = given["sample_weight"]
+        source = None if purpose == "compare" else source_elsewhere(given.data, form, weight)
+        if source is not None:
+            structure, options = self.structure, self.options
+            held = hold_series(source, form, required, self.declaring, structure, options, step, guess=guess)
+            if not self._needs_rows(held.domain):
+                return held
+            held.close()
+        series = read_series(given.data, form, weight, required, self.declaring, step=step, guess=guess)
+        return HeldSeries.here(with_inputs(series, self.structure), self.structure)
+
+    def _needs_rows(self, seen: Domain) -> bool:
+        """Whether some family has no finite statistics, so that its rows are needed in this process."""
+        everything = Domain({**{v.name: v for v in seen.variables}, **self.learning.hidden}.values())
+        domain = self.structure.variables(everything)
+        learners = ((f, self.learning.learner(f, domain, prior=False)) for f in self.structure.families)
+        return any(learner.needs_rows(self.learning.family(f, domain)) for f, learner in learners)
 
     def required(
         self, columns: Sequence[Hashable], known: DynamicFitted | None, purpose: Purpose
@@ -173,11 +215,11 @@ class DynamicTask(SummaryTask[DynamicFitted]):
         return CompleteSeries(self, data)
 
 
-def _nothing(series: Series) -> Summary:
+def _nothing(series: HeldSeries) -> Summary:
     """What is known of series whose statistics are expected ones."""
     names = series.domain.names
     nothing: dict[Statistic, Any] = {Patterns(names): PatternTable.empty(names, series.domain)}
-    return Summary(series.domain, nothing, series.n_slices, series.weight)
+    return Summary(series.domain, nothing, series.overview.slices, series.overview.weight)
 
 
 def _refuse_series(*parts: SummaryData) -> None:
@@ -190,11 +232,12 @@ def _refuse_series(*parts: SummaryData) -> None:
         )
 
 
-def _incomplete(series: Series) -> MissingValueError:
-    name = next(name for name in series.columns if series.missing(name).any())
-    number = int(series.missing(name).argmax())
+def _incomplete(series: HeldSeries) -> MissingValueError:
+    name, here = next(name for name in series.domain.names if not series.shown(name)), series.local
+    gone = series.overview.slices - series.overview.values.get(name, 0)
+    where = f"{gone} slices" if here is None else here.where(int(here.missing(name).argmax()))
     return MissingValueError(
-        f"{name!r} has no value in {series.where(number)}. Fill the missing values in, or leave those series out."
+        f"{name!r} has no value in {where}. Fill the missing values in, or leave those series out."
     )
 
 
