@@ -496,7 +496,7 @@ TABLE: list[Row] = [
     (
         "net.filter()",
         NO_ARGUMENT,
-        "DynamicBayesianNetwork.filter needs ... are: data, nodes, group, order, step, time.",
+        "DynamicBayesianNetwork.filter needs ... are: data, nodes, do, ... group, order, step, time.",
     ),
     ("net.filter(days, 'rian')", NO_COLUMN, "There is no variable 'rian'. ... Did you mean 'rain'?"),
     (
@@ -534,7 +534,7 @@ TABLE: list[Row] = [
     (
         "hidden.map_query(days[['wet']], 'rian')",
         NO_ARGUMENT,
-        "DynamicBayesianNetwork.map_query takes ... (data); found 2. Leave the others out.",
+        "DynamicBayesianNetwork.map_query takes ... (data); found 2. Give others by name: do=.",
     ),
     (
         "hidden.predict(days[['wet']])",
@@ -558,8 +558,8 @@ TABLE: list[Row] = [
     ),
     (
         "hidden.query('rain')",
-        sf.MissingAttributeError,
-        "DynamicBayesianNetwork has no attribute ... Did you mean 'smooth'?",
+        sf.OptionError,
+        "variable names 'rain'; expected a node and the number of a slice, such as ('rain', 3).",
     ),
     (
         "net.forward_inference(['rain'])",
@@ -570,13 +570,13 @@ TABLE: list[Row] = [
     ("net.get_cpds()", sf.MissingAttributeError, "DynamicBayesianNetwork has no attribute ... Did you mean 'table'?"),
     ("net.score(days.iloc[:0])", sf.DataError, "There are no slices: the table has no rows. Give at least one."),
     ("net.score(df, group='persn')", NO_COLUMN, "There is no column 'persn' in the data. ... Did you mean 'person'?"),
-    ("net.sample()", NO_ARGUMENT, "DynamicBayesianNetwork.sample needs ... are: slices, n, inputs, random_state."),
+    ("net.sample()", NO_ARGUMENT, "DynamicBayesianNetwork.sample needs ... are: slices, n, inputs, do, random_state."),
     ("net.sample(0)", sf.OptionError, "slices is 0; expected a whole number of at least 1."),
     ("net.sample(5, n=0)", sf.OptionError, "n is 0; expected a whole number of at least 1."),
     (
         "net.sample(5, 2, 3)",
         NO_ARGUMENT,
-        "DynamicBayesianNetwork.sample takes at ... others by name: inputs=, random_state=.",
+        "DynamicBayesianNetwork.sample takes at ... others by name: inputs=, do=, random_state=.",
     ),
     (
         "net.sample(5, random_state='x')",

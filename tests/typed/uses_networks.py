@@ -173,7 +173,8 @@ def through_time() -> None:
     assert_type(weather.nodes_ + weather.tables_, tuple[Hashable, ...])
     assert_type(weather.table("umbrella"), sf.Table)
     weather.filter([{"umbrella": [True]}], "rain")
-    weather.smooth([{"umbrella": [True]}], "rain")
+    weather.smooth([{"umbrella": [True]}], "rain", do={("rain", 0): True})
+    weather.query(("rain", 2), given={("umbrella", 0): True})
     assert_type(weather.unroll(2), sf.BayesianNetwork)
     assert_type(sf.DynamicBayesianNetwork.linear_system(1, ["x"]), sf.DynamicBayesianNetwork)
 

@@ -296,16 +296,20 @@ class DynamicBayesianNetwork(SummaryEstimator):
     smooth = delegated(DynamicFitted.smooth)
     forecast = delegated(DynamicFitted.forecast)
     map_query = delegated(DynamicFitted.map_query)
+    query = delegated(DynamicFitted.query)
 
     # -- draws and other networks ------------------------------------------------------------------------------------
 
-    def sample(self, slices: int, n: int | None = None, *, inputs: Any = None, random_state: Any = None) -> Any:
+    def sample(
+        self, slices: int, n: int | None = None, *, inputs: Any = None, do: Any = None, random_state: Any = None
+    ) -> Any:
         """A series of so many slices as a table; with `n` a list of so many, which `fit` takes as it is.
 
         A model that was fitted to frames gives frames of that kind, any other, and one that was read from a file, dicts
-        of arrays. inputs: of a network that has inputs, a table of them with a row for each slice.
+        of arrays. inputs: of a network that has inputs, a table of them with a row for each slice. do: nodes that are
+        set from outside, by name in all slices, by ``(node, slice)`` in one.
         """
-        drawn = self.fitted_.sample(slices, n, inputs=inputs, random_state=random_state)
+        drawn = self.fitted_.sample(slices, n, inputs=inputs, do=do, random_state=random_state)
         package = None if self._fit is None else self._fit.frame
         return as_frame(drawn, package) if isinstance(drawn, dict) else [as_frame(one, package) for one in drawn]
 

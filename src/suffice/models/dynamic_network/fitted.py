@@ -111,57 +111,85 @@ class DynamicFitted:
 
     # -- questions about series --------------------------------------------------------------------------------------
 
-    def filter(self, data: Any, nodes: Any = None, **form: Unpack[SeriesOptions]) -> Any:
+    def filter(self, data: Any, nodes: Any = None, *, do: Any = None, **form: Unpack[SeriesOptions]) -> Any:
         """P(node in a slice | the series up to this slice): by node an array (slices, states).
 
         Of a node of numbers that is not seen mean and variance (slices, 2) in a linear system, and `NormalMixtures`
         beside states that are not seen. nodes: a node or a list of them; by default those that some slice does not
-        show. Of a list of tables, or of a table with a group, a list of such dicts.
+        show. do: nodes that are set from outside, by name in all slices, by ``(node, slice)`` in one, counted from 0.
+        Of a list of tables, or of a table with a group, a list of such dicts.
         """
-        return self._asked(data, form).filtered(nodes)
+        return self._asked(data, form, do).filtered(nodes)
 
-    def smooth(self, data: Any, nodes: Any = None, **form: Unpack[SeriesOptions]) -> Any:
+    def smooth(self, data: Any, nodes: Any = None, *, do: Any = None, **form: Unpack[SeriesOptions]) -> Any:
         """P(node in a slice | the whole series): by node an array (slices, states); the rest is as in `filter`."""
-        return self._asked(data, form).smoothed(nodes)
+        return self._asked(data, form, do).smoothed(nodes)
 
     def forecast(
-        self, data: Any, slices: int = 1, nodes: Any = None, *, inputs: Any = None, **form: Unpack[SeriesOptions]
+        self,
+        data: Any,
+        slices: int = 1,
+        nodes: Any = None,
+        *,
+        inputs: Any = None,
+        do: Any = None,
+        **form: Unpack[SeriesOptions],
     ) -> Any:
         """P(node in a later slice | the series): by node an array (slices, states), or what `filter` says of numbers.
 
         inputs: of a network that has inputs, a table of those of the later slices, of several series a list of such
-        tables. The rest is as in `filter`.
+        tables. do: nodes that are set from outside in the later slices, of which ``(node, 0)`` is the first; what was
+        seen is left as it was. The rest is as in `filter`.
         """
-        return self._asked(data, form).ahead(whole_number(slices, "slices"), nodes, inputs)
+        return self._asked(data, form).ahead(whole_number(slices, "slices"), nodes, inputs, do)
 
-    def map_query(self, data: Any, **form: Unpack[SeriesOptions]) -> Any:
+    def map_query(self, data: Any, *, do: Any = None, **form: Unpack[SeriesOptions]) -> Any:
         """The most probable states of all nodes in all slices together: by node an array (slices,) of labels.
 
         Values that are seen stay as they are; numbers that are not are their means, under these states where states are
         not seen either. The rest is as in `filter`.
         """
-        return self._asked(data, form).best()
+        return self._asked(data, form, do).best()
 
-    def _asked(self, data: Any, form: Mapping[str, Any]) -> SliceAnswers:
+    def query(self, variable: Any, given: Any = None, *, do: Any = None, inputs: Any = None) -> Any:
+        """P(node in a slice | what is given): a `Table` of its states; of a number mean, variance and quantiles.
+
+        Args:
+            variable: node and slice, such as ``("rain", 5)``; slices are counted from 0.
+            given: states and numbers by ``(node, slice)``.
+            do: nodes that are set from outside, by name in all slices, by ``(node, slice)`` in one.
+            inputs: of a network that has inputs, a table of those of all slices up to the last one that is named.
+        """
+        from suffice.models.dynamic_network.questions import answer_one
+
+        return answer_one(self, variable, given, do, inputs)
+
+    def _asked(self, data: Any, form: Mapping[str, Any], do: Any = None) -> SliceAnswers:
+        from suffice.models.dynamic_network.intervention import under
         from suffice.models.dynamic_network.questions import SliceAnswers
 
-        return SliceAnswers(self, self.open(data, form))
+        return SliceAnswers(self, under(self, self.open(data, form), do))
 
     # -- draws -------------------------------------------------------------------------------------------------------
 
     def sample(
-        self, slices: int, n: int | None = None, *, inputs: Any = None, random_state: Any = None
+        self, slices: int, n: int | None = None, *, inputs: Any = None, do: Any = None, random_state: Any = None
     ) -> list[dict[Hashable, NDArray[Any]]] | dict[Hashable, NDArray[Any]]:
         """A series of so many slices, as columns by node; with `n` a list of so many series.
 
-        inputs: a table with a row for each slice, of a network that has inputs.
+        inputs: a table with a row for each slice, of a network that has inputs. do: nodes that are set from outside, by
+        name in all slices, by ``(node, slice)`` in one.
         """
         slices, count = whole_number(slices, "slices"), 1 if n is None else whole_number(n, "n")
         rng, given = generator(random_state), self._inputs(inputs, slices)
         values: dict[tuple[Hashable, int], NDArray[Any]] = {
             (name, time): np.full(count, column[time]) for name, column in given.items() for time in range(slices)
         }
+        fixed = self._interventions(do, slices)
         for (name, time), (family, above) in self.structure.unrolled(slices).items():
+            if (name, time) in fixed:
+                values[name, time] = np.full(count, fixed[name, time])
+                continue
             columns = {p: values[seen] for p, seen in zip(self.structure.families[family], above, strict=True)}
             values[name, time] = self.nodes[family].sample(columns, rng, count)
         drawn = {name: np.stack([values[name, t] for t in range(slices)]) for name in self.structure.nodes}
@@ -170,6 +198,17 @@ class DynamicFitted:
             names = {name: self.labels(name, column) for name, column in given.items()}
             series = [{**names, **one} for one in series]
         return series[0] if n is None else series
+
+    def _interventions(self, do: Any, slices: int) -> dict[tuple[Hashable, int], Any]:
+        """By node and slice what it is set to; what is said of one slice outweighs what is said of all."""
+        if do is None:
+            return {}
+        from suffice.models.dynamic_network.intervention import read_do
+
+        read = read_do(self, do, slices)
+        whole = {node: value for (node, time), value in read.items() if time is None}
+        everywhere = {(node, time): value for node, value in whole.items() for time in range(slices)}
+        return everywhere | {(node, time): v for (node, time), v in read.items() if time is not None}
 
     def labels(self, name: Hashable, codes: NDArray[Any]) -> NDArray[Any]:
         """The states of a node or input by their labels, numbers as they are."""

@@ -7,6 +7,7 @@ the states of one chain, whatever the length of a series.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -168,8 +169,8 @@ class _Planner:
     def plan(self) -> SlicePlan:
         single: list[Piece] = []
         double: list[Piece] = []
-        for (families, _), phases in self._components().items():
-            piece = self._piece(families, phases)
+        for (families, _), kinds in self._components().items():
+            piece = self._piece(families, kinds)
             deep = any(lag == self.depths[name] for name, lag in piece.carried)
             (double if deep else single).append(piece)
         return SlicePlan(self.interface, (*single, *self._seen(), *self._absent()), tuple(double), self._local)
@@ -183,18 +184,30 @@ class _Planner:
         """The slice from which on all slices are alike."""
         return max((self.structure.span(family)[0] for family in self.families), default=0)
 
-    def _components(self) -> dict[tuple[tuple[Hashable, ...], tuple[Any, ...]], list[int]]:
-        """Families that share something that is summed out, with the early slices (the last: all later ones) of each.
+    def _components(self) -> dict[tuple[tuple[Hashable, ...], tuple[Any, ...]], list[tuple[int, int]]]:
+        """Families that share something that is summed out, with the kinds of slices of each.
 
-        The key has where their variables are, as seen from a slice: equal components of several slices are one.
+        The key has where their variables are, as seen from a slice: equal components of several slices are one. A kind
+        of slice is an early slice (the last: all later ones), and which nodes are set from outside.
         """
-        components: dict[tuple[tuple[Hashable, ...], tuple[Any, ...]], list[int]] = {}
-        for time in range(self._last + 1):
-            active = [family for family in self.families if self._holds(family, time)]
+        components: dict[tuple[tuple[Hashable, ...], tuple[Any, ...]], list[tuple[int, int]]] = {}
+        for time, number in itertools.product(range(self._last + 1), range(len(self._cuts[0]))):
+            cut = self._cuts[0][number]
+            active = [family for family in self.families if self._holds(family, time) and name_of(family) not in cut]
             for group in self._connected(active, time):
                 places = tuple(tuple(self.structure.positions(family, time).values()) for family in group)
-                components.setdefault((tuple(group), places), []).append(time)
+                components.setdefault((tuple(group), places), []).append((time, number))
         return components
+
+    @cached_property
+    def _cuts(self) -> tuple[list[frozenset[Hashable]], Ints]:
+        """The sets of nodes that are set from outside together, and which of them each slice has (slices,)."""
+        masks = {name: mask for name, mask in self.series.cut.items() if mask.any()}
+        if not masks:
+            return [frozenset()], np.zeros(self.series.n_slices, np.int64)
+        rows, numbers = np.unique(np.stack(list(masks.values()), axis=1), axis=0, return_inverse=True)
+        sets = [frozenset(name for name, held in zip(masks, row, strict=True) if held) for row in rows.tolist()]
+        return sets, numbers.reshape(-1).astype(np.int64)
 
     def _holds(self, family: Hashable, time: int) -> bool:
         begin, end = self.structure.span(family)
@@ -210,21 +223,22 @@ class _Planner:
             groups = [group for group in groups if group not in touching] + [merged]
         return [members for _, members in groups]
 
-    def _rows(self, phases: Sequence[int]) -> Ints:
-        """The slices of some early slices, the last of which stands for all later ones."""
-        phase = np.minimum(self.series.place, self._last)
-        return np.flatnonzero(np.isin(phase, phases))
+    def _rows(self, kinds: Sequence[tuple[int, int]]) -> Ints:
+        """The slices of some kinds."""
+        sets, numbers = self._cuts
+        kind = np.minimum(self.series.place, self._last) * len(sets) + numbers
+        return np.flatnonzero(np.isin(kind, [time * len(sets) + number for time, number in kinds]))
 
     def _values(self, position: Position, rows: Ints) -> Any:
         name, lag = position
         return self.series.columns[name][rows - lag]
 
-    def _piece(self, families: tuple[Hashable, ...], phases: Sequence[int]) -> Piece:
-        """The piece of some families, in the slices in which they hold."""
-        rows = self._rows(phases)
+    def _piece(self, families: tuple[Hashable, ...], kinds: Sequence[tuple[int, int]]) -> Piece:
+        """The piece of some families, in the kinds of slices in which they hold."""
+        rows = self._rows(kinds)
         positions: dict[Hashable, Position] = {}
         for family in families:
-            positions |= self.structure.positions(family, phases[0])
+            positions |= self.structure.positions(family, kinds[0][0])
         everything = tuple(dict.fromkeys(positions.values()))
         carried = tuple(position for position in everything if position[0] in self.depths)
         if not self.tables[families[0]]:

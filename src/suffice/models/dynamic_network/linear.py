@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from suffice.answers import Answer
 from suffice.array_types import Floats, Ints
@@ -28,6 +29,10 @@ from suffice.sources.tally import tally
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
 Nodes = Mapping[Hashable, Any]
+#: Intercepts with all that is known (n,), slopes of what is not by position, and variances (n,).
+Terms = tuple[Floats, dict[Position, Floats], Floats]
+#: The variance of a normal distribution whose density is 1 at its mean.
+DENSITY_ONE = 1.0 / (2.0 * np.pi)
 
 
 def unseen_numbers(series: Series, domain: Domain, names: Sequence[Hashable]) -> list[Hashable]:
@@ -120,6 +125,9 @@ class LinearSeries:
         for family in self.active(time):
             intercept, slopes, spread = self._terms(weights[family], family, rows, time)
             node = name_of(family)
+            if node in self.series.cut:
+                cut, values_here = self.series.cut[node][rows], self.series.columns[node][rows]
+                intercept, slopes, spread = _where_set(cut, values_here, (intercept, slopes, spread))
             if node in self.unseen:
                 own = places[node, 0]
                 constant[:, own], variance[:, own] = intercept, spread
@@ -154,9 +162,7 @@ class LinearSeries:
         observed = np.stack(loadings, axis=1) if loadings else np.zeros((n, 0, m))
         return LinearStep(transition, full, noise, observed, *stacked)
 
-    def _terms(
-        self, tables: Any, family: Hashable, rows: Ints, time: int
-    ) -> tuple[Floats, dict[Position, Floats], Floats]:
+    def _terms(self, tables: Any, family: Hashable, rows: Ints, time: int) -> Terms:
         """Intercept with all that is known (n,), slopes of what is not by position, and variance (n,)."""
         above, real, weights, variance = tables
         where = self.structure.positions(family, time)
@@ -170,6 +176,13 @@ class LinearSeries:
             else:
                 intercept += own[:, number] * self.series.columns[node][rows - lag]
         return intercept, slopes, np.broadcast_to(variance[codes], len(rows))
+
+
+def _where_set(cut: NDArray[np.bool_], values: Floats, terms: Terms) -> Terms:
+    """The terms of a family that says nothing where it is cut: there it is a density of 1 at the value that was set."""
+    intercept, slopes, spread = terms
+    kept = {position: np.where(cut, 0.0, slope) for position, slope in slopes.items()}
+    return np.where(cut, values, intercept), kept, np.where(cut, DENSITY_ONE, spread)
 
 
 def _tables(node: Any) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...], Floats, Floats]:

@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.checks import is_list, is_name
 from suffice.domain import Domain, Variable
-from suffice.errors import EstimateError, OptionError, unknown_variable
+from suffice.errors import EstimateError, OptionError, listing, unknown_variable
 from suffice.models.dynamic_network.interface import plan_slices
+from suffice.models.dynamic_network.intervention import under
 from suffice.models.dynamic_network.learning import family_rows
 from suffice.models.dynamic_network.linear import LinearSeries, is_linear
 from suffice.models.dynamic_network.mixtures import NormalMixtures, NumberFamilies, states_of
 from suffice.models.dynamic_network.series import Series
 from suffice.models.dynamic_network.slice_chains import SliceChains
-from suffice.models.dynamic_network.structure import name_of
+from suffice.models.dynamic_network.structure import is_timed, name_of, renamed
+from suffice.models.evidence import checked_given, read_evidence
+from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.models.dynamic_network.fitted import DynamicFitted
@@ -227,9 +230,10 @@ class SliceAnswers:
 
     # -- the future --------------------------------------------------------------------------------------------------
 
-    def ahead(self, slices: int, nodes: Any, inputs: Any) -> Any:
+    def ahead(self, slices: int, nodes: Any, inputs: Any, do: Any = None) -> Any:
         """P(node in a later slice | the series), an array (later slices, states) of each node."""
-        longer = replace(self, series=extended(self.fitted, self.series, slices, inputs))
+        series = under(self.fitted, extended(self.fitted, self.series, slices, inputs), do, later=slices)
+        longer = replace(self, series=series)
         answers = longer._answered(longer._told if nodes is None else longer._asked(nodes), ahead=False)
         parts = longer._split(answers)
         by_series = parts if self.series.listed else [parts]
@@ -275,4 +279,51 @@ def extended(fitted: DynamicFitted, series: Series, slices: int, inputs: Any) ->
         columns[name][old] = values
         if name in later:
             columns[name][new] = later[name]
-    return replace(series, columns=columns, offsets=offsets)
+    cut = {name: np.zeros(int(offsets[-1]), bool) for name in series.cut}
+    for name, mask in series.cut.items():
+        cut[name][old] = mask
+    return replace(series, columns=columns, cut=cut, offsets=offsets)
+
+
+def answer_one(fitted: DynamicFitted, variable: Any, given: Any, do: Any, inputs: Any) -> Table | NormalMixtures:
+    """The distribution of one node in one slice."""
+    node, number = _node_of_slice(fitted, variable, "variable")
+    known: dict[tuple[Hashable, int], Any] = {}
+    for name, value in (checked_given(given) or {}).items():
+        position = _node_of_slice(fitted, name, "given")
+        evidence = read_evidence(Domain([fitted.domain[position[0]]]), {position[0]: value})
+        if evidence.likelihoods:
+            raise OptionError(f"given= has soft evidence of {name!r}; expected one of its states.")
+        known |= dict.fromkeys([position], *evidence.known.values())
+    timed = [name[1] for name in (do if isinstance(do, Mapping) else ()) if is_timed(name)]
+    slices = max([number, *(time for _, time in known), *timed]) + 1
+    columns: dict[Hashable, NDArray[Any]] = {}
+    if fitted.structure.inputs or inputs is not None:
+        columns |= fitted._inputs(inputs, slices)
+    for (name, time), value in known.items():
+        empty = np.full(slices, np.nan) if fitted.domain[name].kind != "discrete" else np.full(slices, -1, np.int32)
+        columns.setdefault(name, empty)[time] = value
+    domain = Domain(fitted.domain[name] for name in columns)
+    series = Series(domain, columns, np.array([0, slices], np.int64), np.ones(1), slices, listed=False)
+    asked = SliceAnswers(fitted, under(fitted, series, do))
+    if node not in asked._told:
+        raise OptionError(
+            f"{node!r} holds numbers and is no linear-Gaussian node: nothing short tells how it is distributed."
+        )
+    answer = asked._answered([node], ahead=False)[node]
+    if fitted.domain[node].kind == "discrete":
+        return Table(Domain([renamed(fitted.domain[node], (node, number))]), answer[number])
+    if isinstance(answer, NormalMixtures):
+        return answer[number]
+    return NormalMixtures(np.ones((1, 1)), answer[number, :1][None], answer[number, 1:][None])
+
+
+def _node_of_slice(fitted: DynamicFitted, name: Any, option: str) -> tuple[Hashable, int]:
+    """A node and a slice, as users name them."""
+    nodes = fitted.structure.nodes
+    if not is_timed(name) or name[0] not in nodes or name[1] < 0:
+        raise OptionError(
+            f"{option} names {name!r}; expected a node and the number of a slice, such as {(nodes[0], 3)!r}. The nodes "
+            f"are: {listing(nodes)}."
+        )
+    return name[0], int(name[1])

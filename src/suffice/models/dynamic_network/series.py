@@ -7,7 +7,7 @@ before and in the first ones, are columns cut from these (`Series.window`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypedDict
 
@@ -104,6 +104,8 @@ class Series:
     ignored: tuple[Hashable, ...] = ()
     #: How long a slice of dates is.
     step: Step | None = None
+    #: By node in which slices (slices,) it is set from outside: its family says nothing there.
+    cut: Mapping[Hashable, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def n_series(self) -> int:
@@ -177,9 +179,9 @@ class Series:
         """Some series in a row."""
         begin, end = int(self.offsets[first]), int(self.offsets[last])
         columns = {name: values[begin:end] for name, values in self.columns.items()}
-        return replace(
-            self, columns=columns, offsets=self.offsets[first : last + 1] - begin, weights=self.weights[first:last]
-        )
+        cut = {name: mask[begin:end] for name, mask in self.cut.items()}
+        offsets, weights = self.offsets[first : last + 1] - begin, self.weights[first:last]
+        return replace(self, columns=columns, cut=cut, offsets=offsets, weights=weights)
 
     def where(self, number: int) -> str:
         """A slice in words."""
