@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.checks import generator, whole_number
+from suffice.checks import choice, generator, whole_number
+from suffice.choices import QueryEngine, choices
 from suffice.domain import Domain
 from suffice.errors import FileFormatError, MissingColumnError, OptionError, listing
 from suffice.models.bayesian.fitted import NetworkFitted
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from suffice.models.dynamic_network.series import Series
     from suffice.statistics import Summary
 
+#: How many particles answer, and their generator; None where answers are exact.
+Particles = tuple[int, np.random.Generator] | None
 #: Kinds of node that can be written under other names, as `unroll` does.
 BY_PLACE = ("table", "linear-gaussian")
 #: Nodes of the largest network that is unrolled.
@@ -111,15 +114,28 @@ class DynamicFitted:
 
     # -- questions about series --------------------------------------------------------------------------------------
 
-    def filter(self, data: Any, nodes: Any = None, *, do: Any = None, **form: Unpack[SeriesOptions]) -> Any:
+    def filter(
+        self,
+        data: Any,
+        nodes: Any = None,
+        *,
+        do: Any = None,
+        engine: QueryEngine = "exact",
+        n: int | None = None,
+        random_state: Any = None,
+        **form: Unpack[SeriesOptions],
+    ) -> Any:
         """P(node in a slice | the series up to this slice): by node an array (slices, states).
 
         Of a node of numbers that is not seen mean and variance (slices, 2) in a linear system, and `NormalMixtures`
         beside states that are not seen. nodes: a node or a list of them; by default those that some slice does not
         show. do: nodes that are set from outside, by name in all slices, by ``(node, slice)`` in one, counted from 0.
-        Of a list of tables, or of a table with a group, a list of such dicts.
+        engine: ``"exact"``, or ``"sampling"``, a particle filter, for interfaces that are too wide, hidden numbers
+        beside hidden states and nodes of any kind; `n` and `random_state` are the number of its particles (10,000) and
+        its seed, and numbers are then told by their weighted draws. Of a list of tables, or of a table with a group, a
+        list of such dicts.
         """
-        return self._asked(data, form, do).filtered(nodes)
+        return self._asked(data, form, do, _particles(engine, n, random_state)).filtered(nodes)
 
     def smooth(self, data: Any, nodes: Any = None, *, do: Any = None, **form: Unpack[SeriesOptions]) -> Any:
         """P(node in a slice | the whole series): by node an array (slices, states); the rest is as in `filter`."""
@@ -133,6 +149,9 @@ class DynamicFitted:
         *,
         inputs: Any = None,
         do: Any = None,
+        engine: QueryEngine = "exact",
+        n: int | None = None,
+        random_state: Any = None,
         **form: Unpack[SeriesOptions],
     ) -> Any:
         """P(node in a later slice | the series): by node an array (slices, states), or what `filter` says of numbers.
@@ -141,7 +160,8 @@ class DynamicFitted:
         tables. do: nodes that are set from outside in the later slices, of which ``(node, 0)`` is the first; what was
         seen is left as it was. The rest is as in `filter`.
         """
-        return self._asked(data, form).ahead(whole_number(slices, "slices"), nodes, inputs, do)
+        asked = self._asked(data, form, None, _particles(engine, n, random_state))
+        return asked.ahead(whole_number(slices, "slices"), nodes, inputs, do)
 
     def map_query(self, data: Any, *, do: Any = None, **form: Unpack[SeriesOptions]) -> Any:
         """The most probable states of all nodes in all slices together: by node an array (slices,) of labels.
@@ -164,11 +184,11 @@ class DynamicFitted:
 
         return answer_one(self, variable, given, do, inputs)
 
-    def _asked(self, data: Any, form: Mapping[str, Any], do: Any = None) -> SliceAnswers:
+    def _asked(self, data: Any, form: Mapping[str, Any], do: Any = None, particles: Particles = None) -> SliceAnswers:
         from suffice.models.dynamic_network.intervention import under
         from suffice.models.dynamic_network.questions import SliceAnswers
 
-        return SliceAnswers(self, under(self, self.open(data, form), do))
+        return SliceAnswers(self, under(self, self.open(data, form), do), particles=particles)
 
     # -- draws -------------------------------------------------------------------------------------------------------
 
@@ -283,3 +303,17 @@ class DynamicFitted:
         step = plain.get("step")
         hidden = tuple(name for name in structure.nodes if name in network.hidden)
         return cls(network, structure, domain, hidden, None if step is None else Step(*step))
+
+
+def _particles(engine: Any, n: Any, random_state: Any) -> Particles:
+    """How many particles answer, and their generator; None where answers are exact."""
+    from suffice.models.dynamic_network.particles import PARTICLES
+
+    if choice(engine, "engine", choices(QueryEngine)) == "sampling":
+        return (PARTICLES if n is None else whole_number(n, "n")), generator(random_state)
+    for name, value in (("n", n), ("random_state", random_state)):
+        if value is not None:
+            raise OptionError(
+                f"{name}= is about the particles of engine='sampling', which engine='exact' does not have."
+            )
+    return None

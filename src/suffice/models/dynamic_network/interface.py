@@ -160,7 +160,8 @@ class _Planner:
             raise SizeError(
                 f"The interface of slices has {interface.size:,} joint states, of {listing(names)}; a step would take "
                 f"{in_words(8 * interface.size**2)}. The limit is {MOST_STATES:,}. Give hidden nodes fewer states or "
-                "fewer arcs into later slices, or fill in the missing values of nodes that later slices depend on."
+                "fewer arcs into later slices, or fill in the missing values of nodes that later slices depend on. A "
+                "fitted network can be asked by a particle filter: filter(..., engine='sampling')."
             )
         return interface
 
@@ -290,7 +291,8 @@ class _Planner:
                     f"{node!r} holds numbers, has missing values or is hidden, and other nodes depend on it: beside "
                     "nodes of states that are not seen, that has no closed form. Fill its missing values in, leave "
                     "those series out, or declare states for it. Where all that is not seen is linear-Gaussian, it is "
-                    "learned by Kalman's recursions."
+                    "learned by Kalman's recursions. A fitted network can be asked by a particle filter: filter(..., "
+                    "engine='sampling')."
                 )
 
     def _seen(self) -> list[Piece]:

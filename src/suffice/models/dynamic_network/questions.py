@@ -96,6 +96,8 @@ class SliceAnswers:
     fitted: DynamicFitted
     series: Series
     threads: int = 1
+    #: How many particles answer, and their generator; None where answers are exact.
+    particles: tuple[int, np.random.Generator] | None = None
 
     @cached_property
     def _linear(self) -> bool:
@@ -138,6 +140,8 @@ class SliceAnswers:
     def _told(self) -> list[Hashable]:
         """The nodes whose distributions can be told: those of states, and regressions."""
         nodes = self.fitted.structure.nodes
+        if self.particles is not None:
+            return list(nodes)
         return [n for n in nodes if self._linear or self.fitted.domain[n].kind == "discrete" or self._number(n).linear]
 
     def _number(self, node: Hashable) -> NumberFamilies:
@@ -156,6 +160,10 @@ class SliceAnswers:
         return name in self.series.columns and not self.series.missing(name).any()
 
     def _answered(self, names: Sequence[Hashable], *, ahead: bool) -> Answer:
+        if self.particles is not None:
+            from suffice.models.dynamic_network.particles import ParticleFilter
+
+            return ParticleFilter(self.fitted, self.series, *self.particles).filtered(names)
         if self._linear:
             return self._normal(names, ahead=ahead)
         answers = self._posteriors(states_of(self.fitted, names), ahead=ahead)
