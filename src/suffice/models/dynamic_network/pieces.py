@@ -342,8 +342,14 @@ class RowPiece:
         variance = np.transpose(np.asarray(node.variance_), own).reshape(-1)
         if not (variance > 0).all():
             return np.asarray(node.log_prob(self._repeated).reshape(-1, self.count).T)
-        away = self.columns[self.families[0]][:, None] - design @ weights.T
-        return np.asarray(-0.5 * (away * away / variance + np.log(2.0 * np.pi * variance)))
+        # In units of the spread, and in place: this is most of an E-step.
+        unit = 1.0 / np.sqrt(variance)
+        logs: Floats = design @ (weights * -unit[:, None]).T
+        logs += self.columns[self.families[0]][:, None] * unit
+        np.square(logs, out=logs)
+        logs += np.log(2.0 * np.pi * variance)
+        logs *= -0.5
+        return logs
 
     def best(self, nodes: Nodes) -> Choice:
         """Nothing is summed out."""

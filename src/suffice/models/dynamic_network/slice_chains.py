@@ -128,18 +128,25 @@ class SliceChains:
 
     def load(self, single: Sequence[Floats], double: Sequence[Floats]) -> Loaded:
         """The numbers of all symbols and steps, from the logs of all pieces."""
-        symbols = np.zeros((len(self._symbols.patterns), self.size))
-        for number, (logs, places) in enumerate(zip(single, self._single_places, strict=True)):
-            _add(symbols, logs, self._symbols.patterns[:, number], places)
+        table, shift = self._table(self._symbols, single, self._single_places)
+        return Loaded(table, shift, *self._matrices(double))
+
+    def _table(self, labels: Labels, logs: Sequence[Floats], places: Sequence[Ints]) -> tuple[Floats, Floats]:
+        """The numbers of symbols, scaled, from the logs of the pieces that they are made of."""
+        symbols = np.zeros((len(labels.patterns), self.size))
+        for number, (own, states) in enumerate(zip(logs, places, strict=True)):
+            _add(symbols, own, labels.patterns[:, number], states)
+        return _scaled(symbols, (1,))
+
+    def _matrices(self, double: Sequence[Floats]) -> tuple[Floats, Floats]:
+        """The numbers of steps, scaled."""
         steps = np.zeros((len(self._steps.patterns), self.size, self.size))
         for number, (logs, places) in enumerate(zip(double, self._double_places, strict=True)):
             _add(steps, logs, self._steps.patterns[:, number], places)
         steps[:, ~self.plan.interface.agreeing] = -np.inf
         if not len(steps):
             steps = np.zeros((1, self.size, self.size))
-        table, shift = _scaled(symbols, (1,))
-        matrices, matrix_shift = _scaled(steps, (1, 2))
-        return Loaded(table, shift, matrices, matrix_shift)
+        return _scaled(steps, (1, 2))
 
     def under(self, nodes: Nodes) -> Loaded:
         """The numbers of all symbols and steps under some nodes."""
@@ -187,45 +194,85 @@ class SliceChains:
         """The slices as words of symbols, where that pays."""
         if len(self._steps.patterns) > 1 or self._each:
             return None
-        card = len(self._symbols.patterns)
-        return SymbolChains.of(self._symbols.label.astype(np.int32), self.series.offsets, card, self.size, calls=CALLS)
+        labels, offsets = self._word_symbols, self.series.offsets
+        return SymbolChains.of(labels.label.astype(np.int32), offsets, len(labels.patterns), self.size, calls=CALLS)
+
+    @cached_property
+    def _starting(self) -> tuple[list[int], list[int]]:
+        """Pieces that say one thing of all first slices and nothing of others, and all other ones.
+
+        They are no part of words: what is known before the first symbol stands by itself.
+        """
+        firsts = self.series.offsets[:-1]
+        alike = [piece.count == 1 and np.array_equal(piece.rows, firsts) for piece in self.plan.single]
+        numbers = range(len(alike))
+        return [n for n in numbers if alike[n]], [n for n in numbers if not alike[n]]
+
+    @cached_property
+    def _word_symbols(self) -> Labels:
+        every = np.arange(self.series.n_slices)
+        return Labels.of(tuple(self.plan.single[n] for n in self._starting[1]), every, self.series.n_slices)
+
+    @cached_property
+    def _symbol_counts(self) -> Floats:
+        """How often each series has each symbol of words (n, symbols)."""
+        card = len(self._word_symbols.patterns)
+        pairs = self.series.owner * card + self._word_symbols.label
+        return np.bincount(pairs, minlength=self.series.n_series * card).reshape(-1, card).astype(np.float64)
 
     def expect(self, nodes: Nodes) -> SliceExpectation:
         """Log-likelihoods, and the expected statistics of all families that take part."""
-        loaded = self.under(nodes)
-        sums = self._by_words(loaded) if self._words is not None else None
+        single = [piece.logs(nodes) for piece in self.plan.single]
+        double = [piece.logs(nodes) for piece in self.plan.double]
+        sums = self._by_words(single, double) if self._words is not None else None
         if sums is None:
-            sums = self._by_steps(loaded)
-        log_likelihood, symbols, steps = sums
+            sums = self._by_steps(self.load(single, double))
+        log_likelihood, weights_of_pieces, steps = sums
         answers: dict[Statistic, Answer] = {}
-        for number, (piece, places) in enumerate(zip(self.plan.single, self._single_places, strict=True)):
-            weights = _collected(symbols, self._symbols.patterns[:, number], places, piece)
+        for piece, weights in zip(self.plan.single, weights_of_pieces, strict=True):
             _join(answers, piece.expected(nodes, weights))
         for number, (piece, places) in enumerate(zip(self.plan.double, self._double_places, strict=True)):
             weights = _collected(steps, self._steps.patterns[:, number], places, piece)
             _join(answers, piece.expected(nodes, weights))
         return SliceExpectation(log_likelihood, answers)
 
-    def _by_words(self, loaded: Loaded) -> tuple[Floats, Floats, Floats] | None:
-        """Log-likelihoods, and weights of symbols with states and of steps with pairs; None where logs are needed."""
+    def _by_words(
+        self, single: Sequence[Floats], double: Sequence[Floats]
+    ) -> tuple[Floats, list[Floats], Floats] | None:
+        """Log-likelihoods, weights of patterns with states of each piece of a slice, and of steps with pairs.
+
+        None where logs are needed.
+        """
         assert self._words is not None
-        ones = np.ones(self.size)
-        sums = self._words.expectations(
-            ones, loaded.matrices[0], loaded.table, self.series.weights, threads=self.threads
-        )
+        places, (starting, others) = self._single_places, self._starting
+        labels = self._word_symbols
+        table, shift = self._table(labels, [single[n] for n in others], [places[n] for n in others])
+        matrices, matrix_shift = self._matrices(double)
+        first = np.zeros((1, self.size))
+        for number in starting:
+            first += single[number][:, places[number]]
+        begin, begin_shift = _scaled(first, (1,))
+        sums = self._words.expectations(begin[0], matrices[0], table, self.series.weights, threads=self.threads)
         if not sums.exact:
             return None
-        shift = self._shifts(loaded)
-        return sums.log_partition + shift, sums.symbols, sums.transitions[None]
+        firsts, alone = sums.initial[None], np.zeros(1, np.int64)
+        weights = {n: _collected(firsts, alone, places[n], self.plan.single[n]) for n in starting}
+        for column, number in enumerate(others):
+            patterns = labels.patterns[:, column]
+            weights[number] = _collected(sums.symbols, patterns, places[number], self.plan.single[number])
+        logs = sums.log_partition + self._symbol_counts @ shift + begin_shift[0]
+        logs += matrix_shift[0] * np.maximum(self.series.lengths - 1, 0)
+        return logs, [weights[number] for number in range(len(places))], sums.transitions[None]
 
-    def _shifts(self, loaded: Loaded) -> Floats:
-        """What was taken out of all numbers of a series (n,)."""
-        counts = np.bincount(self.series.owner, loaded.shift[self._symbols.label], minlength=self.series.n_series)
-        inner = np.maximum(self.series.lengths - 1, 0)
-        return np.asarray(counts + loaded.matrix_shift[0] * inner)
-
-    def _by_steps(self, loaded: Loaded) -> tuple[Floats, Floats, Floats]:
+    def _by_steps(self, loaded: Loaded) -> tuple[Floats, list[Floats], Floats]:
         """The same by one pass forward and backward."""
+        logs, symbols, steps = self._step_sums(loaded)
+        patterns = self._symbols.patterns.T
+        pieces = zip(self.plan.single, self._single_places, patterns, strict=True)
+        return logs, [_collected(symbols, own, places, piece) for piece, places, own in pieces], steps
+
+    def _step_sums(self, loaded: Loaded) -> tuple[Floats, Floats, Floats]:
+        """Log-likelihoods, and weights of symbols with states and of steps with pairs."""
         several = len(self._steps.patterns) > 1
 
         def task(span: tuple[int, int]) -> tuple[Floats, Floats, Floats]:
@@ -347,6 +394,8 @@ def _collected(weights: Floats, patterns: Ints, places: Ints, piece: Piece) -> F
     same = len(places.ravel()) == states and bool((places.ravel() == np.arange(states)).all())
     by_state = flat if same else flat @ _indicator(places.ravel(), states)
     if isinstance(piece, RowPiece):  # Each slice is a pattern of its own.
+        return by_state
+    if len(patterns) == piece.count and bool((patterns == np.arange(piece.count)).all()):
         return by_state
     return _summed(by_state, patterns[having], piece.count)
 
