@@ -222,3 +222,19 @@ def test_numbers_may_depend_on_several_hidden_chains() -> None:
     for name in ("a", "b", "y"):
         assert net.table(name).values == pytest.approx(tied.table((name, 1)).values, abs=1e-8)
     assert net.table(("y", 0)).values == pytest.approx(tied.table(("y", 0)).values, abs=1e-8)
+
+
+def test_numbers_that_sensors_fail_to_show_do_not_unsettle_the_judge() -> None:
+    """The judge's own step leaves out of a regression what it does not see, as the steps of EM do."""
+    rng = np.random.default_rng(3)
+    many = []
+    for _ in range(6):
+        states = np.cumsum(rng.random(60) < 0.05) % 2
+        heat = 3.0 * states + rng.normal(size=60)
+        heat[rng.random(60) < 0.2] = np.nan
+        many.append({"heat": heat, "alarm": (rng.random(60) < 0.1 + 0.5 * states).tolist()})
+    net = sf.DynamicBayesianNetwork.hmm(2, ["heat", "alarm"], tolerance=1e-6, random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sf.ConvergenceWarning)
+        net.fit(many)
+    assert net.converged_

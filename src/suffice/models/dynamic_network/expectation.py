@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from suffice.answers import Answer
-from suffice.array_types import Floats
+from suffice.array_types import Floats, Ints
 from suffice.domain import Domain
 from suffice.models.bayesian.em.check import expected_again
 from suffice.models.bayesian.em.table_expectation import NOTHING, TablePlans
@@ -21,7 +22,8 @@ from suffice.models.dynamic_network.series import Series
 from suffice.models.dynamic_network.slice_chains import SliceChains
 from suffice.models.dynamic_network.structure import SliceStructure, name_of, place_of, renamed
 from suffice.models.em.latent import Expected
-from suffice.models.em.rows import ObservedRows
+from suffice.models.em.rows import ObservedRows, batch_of
+from suffice.sources.tally import tally
 from suffice.statistics import Statistic, Summary
 
 Nodes = Mapping[Hashable, Any]
@@ -173,7 +175,10 @@ class OfHeads:
         head, by = heads(series), self.expectation
         if not self.unrolled:
             return replace(by, keep=False)(head, nodes).statistics  # type: ignore[no-any-return]
-        return unrolled_expectation(head, nodes, by.statistics, by.structure, by.extended, by.base).statistics
+        more = (by.statistics, by.structure, by.extended, by.base)
+        if isinstance(by, SeriesExpectation):
+            return unrolled_expectation(alike_in_numbers(head), nodes, *more, leaving_out=True).statistics
+        return unrolled_expectation([head], nodes, *more).statistics
 
 
 def heads(series: Series) -> Series:
@@ -181,31 +186,61 @@ def heads(series: Series) -> Series:
     lengths = np.minimum(series.lengths, LONGEST)
     count = max(int(np.searchsorted(np.cumsum(lengths), MOST, side="right")), 1)
     rows = np.concatenate([np.arange(series.offsets[i], series.offsets[i] + lengths[i]) for i in range(count)])
-    return replace(
-        series,
-        columns={name: values[rows] for name, values in series.columns.items()},
-        offsets=np.concatenate([[0], np.cumsum(lengths[:count])]).astype(np.int64),
-        weights=series.weights[:count],
-    )
+    return _with_rows(series, rows, lengths[:count], series.weights[:count])
+
+
+def _with_rows(series: Series, rows: Ints, lengths: Ints, weights: Floats) -> Series:
+    """Series of some slices, so many each."""
+    columns = {name: values[rows] for name, values in series.columns.items()}
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return replace(series, columns=columns, offsets=offsets, weights=weights)
+
+
+def alike_in_numbers(series: Series) -> list[Series]:
+    """The same series in parts that show their numbers in the same slices.
+
+    A number that is not seen beside states that are not is left out of the statistics of its family: nothing depends on
+    it. What learns from its expected value instead has the same fixed points, and other steps.
+    """
+    real = [name for name in series.columns if series.domain[name].kind != "discrete"]
+    gone = np.stack([series.missing(name) for name in real], axis=1) if real else np.zeros((series.n_slices, 0), bool)
+    if not gone.any():
+        return [series]
+    masks = np.array([gone[begin:end].tobytes() for begin, end in itertools.pairwise(series.offsets.tolist())], object)
+    parts = []
+    for mask in dict.fromkeys(masks.tolist()):
+        some = np.array([own == mask for own in masks.tolist()])
+        rows = np.flatnonzero(some[series.owner])
+        parts.append(_with_rows(series, rows, series.lengths[some], series.weights[some]))
+    return parts
 
 
 def unrolled_expectation(
-    series: Series,
+    parts: Sequence[Series],
     nodes: Nodes,
     statistics: Mapping[Hashable, Sequence[Statistic]],
     structure: SliceStructure,
     extended: Domain,
     base: Domain,
+    *,
+    leaving_out: bool = False,
 ) -> Expected[Summary]:
-    """Expected statistics of short series, each as a row of the network of all its slices: no interface is used."""
-    total: dict[Statistic, Answer] = {}
+    """Expected statistics of short series, each as a row of the network of all its slices: no interface is used.
+
+    leaving_out: numbers that a part does not show have no node there.
+    """
+    every = tuple(dict.fromkeys(statistic for asked in statistics.values() for statistic in asked))
+    total = dict(tally(batch_of(ObservedRows(extended, {}, np.zeros(0)), {}), every).answers)
     value = 0.0
-    for length in np.unique(series.lengths).tolist():
+    for series, length in [(part, length) for part in parts for length in np.unique(part.lengths).tolist()]:
         some = np.flatnonzero(series.lengths == length)
         firsts = series.offsets[:-1][some]
         unrolled: dict[Hashable, Any] = {}
         asked: dict[Statistic, Statistic] = {}
         for (name, time), (family, _) in structure.unrolled(length).items():
+            numbers = leaving_out and base[name].kind != "discrete" and name in series.columns
+            if numbers and series.missing(name)[firsts + time].all():
+                continue
             if family in statistics:
                 unrolled[name, time] = _moved(nodes[family], time)
                 for statistic in statistics[family]:
@@ -221,8 +256,9 @@ def unrolled_expectation(
         value += again.log_likelihood
         for moved, statistic in asked.items():
             answer = again.statistics[moved]
-            total[statistic] = total[statistic] + answer if statistic in total else answer
-    return Expected(value, Summary(extended, total, series.n_slices, series.weight))
+            total[statistic] = total[statistic] + answer
+    slices, weight = sum(part.n_slices for part in parts), sum(part.weight for part in parts)
+    return Expected(value, Summary(extended, total, slices, weight))
 
 
 def _moved(node: Any, time: int) -> Any:
