@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import suffice as sf
 from sources.held_works import (
     BETA,
     COLUMNS,
@@ -266,3 +268,35 @@ def test_memory_is_limited_on_the_workers(client: Any) -> None:
     source = open_source(dd.from_pandas(frame(), npartitions=2))
     with pytest.raises(OptionError, match="these stay where they are"):
         source.hold(Gram(), source.settle(source.infer(COLUMNS)), memory_limit="1GB")
+
+
+def test_a_fitted_model_holds_nothing_on_the_workers(client: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    rng = np.random.default_rng(31)
+    rows = pd.DataFrame({"x": rng.normal(size=400), "a": rng.choice(["u", "v"], 400)})
+    rows["n"] = rng.poisson(np.exp(0.3 * rows.x))
+    rows["label"] = rng.choice(["p", "q", "r"], 400)
+    there = frames.from_pandas(rows, npartitions=2)
+    models = [
+        sf.GLM("poisson").fit(there, y="n", columns=["x", "a"]),
+        sf.GLM("poisson", prior=sf.Normal(variance=3.0)).fit(there, y="n", columns=["x", "a"]),
+        sf.GLM("multinomial").fit(there, y="label", columns=["x", "a"]),
+        sf.GLM("poisson", formula="n ~ x + a", covariance="robust").fit(there),
+    ]
+    here = sf.GLM("poisson").fit(rows, y="n", columns=["x", "a"])
+    assert all(model.report_.rows == 400 for model in models)
+
+    def held() -> list[str]:
+        return [str(key) for key in client.who_has() if "suffice-prepare" in str(key)]
+
+    for _ in range(100):
+        if not held():
+            break
+        time.sleep(0.05)
+    assert not held()
+    mine, other = models[0].matched_statistics(), here.matched_statistics()
+    assert mine is not None
+    assert other is not None
+    np.testing.assert_allclose(mine.observed, other.observed, rtol=1e-10)
+    np.testing.assert_allclose(mine.expected, other.expected, rtol=1e-9)
+    assert models[1].likelihood_estimate() is None

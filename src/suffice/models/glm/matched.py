@@ -86,6 +86,12 @@ class MatchedRows:
             self._make = None
         return self._pairs
 
+    def settle(self) -> None:
+        """Make the pairs now, before the rows go; where that cannot be there are none, which is no error of the fit."""
+        with contextlib.suppress(SufficeError):
+            self.pairs  # noqa: B018
+        self._make = None
+
     @property
     def likelihood(self) -> Floats | None:
         """Maximum likelihood; None without a prior, and where the likelihood has no maximum."""

@@ -71,9 +71,16 @@ class GLMProblem(ABC):
         return list(self.data.parameters.names), options, seen
 
     def matched(self, fitted: GLMFitted) -> MatchedRows:
-        """Both sides of the score equations, made from the rows when someone asks."""
-        free = self.options.given["prior"] is None
-        return MatchedRows.later(self.options, self.data, fitted, None if free else self.without_prior)
+        """Both sides of the score equations, made from the rows when someone asks.
+
+        Of rows on other machines they are made at once, and the rows are let go: a fitted model holds no memory there.
+        """
+        free = self.options.given["prior"] is None or self.data.elsewhere
+        matched = MatchedRows.later(self.options, self.data, fitted, None if free else self.without_prior)
+        if self.data.elsewhere:
+            matched.settle()
+            self.data.close()
+        return matched
 
     def without_prior(self) -> Floats | None:
         """The coefficients (k, m) of maximum likelihood; None where the likelihood has no maximum."""

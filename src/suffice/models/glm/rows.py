@@ -40,6 +40,7 @@ from suffice.sources import open_source
 from suffice.sources.base import Source
 from suffice.sources.held import HeldHere
 from suffice.sources.memory import MemorySource
+from suffice.sources.partitioned import HeldElsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,11 @@ class RegressionData:
     def passes(self) -> int:
         """How often the rows were gone through: read where they are not in memory, asked where they are."""
         return self.blocks.held.rounds if self.readings is None else self.readings
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the rows are prepared on other machines."""
+        return isinstance(self.blocks.held, HeldElsewhere)
 
     def close(self) -> None:
         """Let the rows go."""
