@@ -105,7 +105,7 @@ USED = set(re.findall(r"\.(\w+)", "\n".join(script.read_text(encoding="utf-8") f
 PAGES = [Path(__file__).parent.parent / "README.md", *(Path(__file__).parent.parent / "docs").glob("*.md")]
 #: What is written in pages of several sites and files, and methods of Python's own classes: no results of a fit.
 OF_OTHERS = {"answer", "ask", "discrete", "get", "index", "keys", "lengths", "of", "parameters", "shape", "uniform"}
-OF_OTHERS |= {"evaluate", "n_params", "path", "weight", "write"}
+OF_OTHERS |= {"evaluate", "n_params", "path", "sum", "weight", "write"}
 
 
 #: Results that a model has or has not by what it was learned from; the error says why.

@@ -50,6 +50,8 @@ def hidden() -> None:
     model.forecast(rows, 2)
     model.match_states(rows, [["s", "t", "s", "t"], ["t", "t", "s"]])
     model.predict(rows, method="posterior")
+    assert_type(model.decode(rows), tuple[float, Any])
+    model.best_paths(rows, 2)
     searched = sf.HiddenMarkovModel(2, sf.Categorical(), prior=1.0, n_init=2, random_state=0).fit(rows)
     assert_type(searched.scores_, tuple[float, ...])
     assert_type(searched.n_expectations_, int)
