@@ -22,6 +22,7 @@ def main() -> None:
     assert_type(law.summary().conf_int(), NamedVector)
     assert_type(law.confidence_intervals(0.9, method="profile"), NamedVector)
     drawn = law.bootstrap(rows, n=10)
+    assert_type(law.parameter_covariance(), NamedVector)
     assert_type(drawn, sf.Bootstrap)
     assert_type(drawn.standard_errors, NamedVector)
     assert_type(drawn.intervals(0.9, method="basic"), NamedVector)

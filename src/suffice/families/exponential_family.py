@@ -94,11 +94,6 @@ class ExponentialFamily(Distribution):
         return self._family if self._fit is None else self._fit.fitted.member
 
     @property
-    def n_params_(self) -> int:
-        """Number of free parameters."""
-        return int(self.fitted_.n_params)
-
-    @property
     def parameters_(self) -> dict[str, Any]:
         """The usual parameters by name."""
         return dict(self._member.parameters_)

@@ -142,6 +142,20 @@ def confidence_intervals(
     return NamedVector.of(inference.posterior(level), inference.names)
 
 
+def parameter_covariance(model: Estimator, data: object = None, y: object = None, **given: Any) -> NamedVector:
+    """The covariance of the estimates (k, k), in the order of `summary()`, with its names.
+
+    `covariance_` of a `MultivariateNormal` or a `GaussianGraph` is that of their distribution; this is of estimates.
+    Models whose errors need the rows of the fit again, conditional random fields, take them as `fit` did.
+    """
+    from suffice.fitting.inference import inference_of
+    from suffice.fitting.named import NamedVector
+    from suffice.fitting.samples import fit_arguments
+
+    inference = inference_of(model, fit_arguments(data, y, given))
+    return NamedVector.of(inference.covariance, inference.names)
+
+
 def bootstrap(
     model: Estimator,
     data: object = None,

@@ -152,7 +152,7 @@ def refits(
     if choice(kind, "kind", choices(BootstrapKind)) == "case":
         if data is None:
             raise OptionError("kind='case' draws rows, and a model keeps none: give those of the fit, bootstrap(rows).")
-        draw = cases(rows)
+        draw = cases(rows if portrait.parted is None else portrait.parted(rows))
     elif portrait.redraw is None:
         raise EstimateError(
             f"There are no draws from a {type(model).__name__} that are rows to fit. Give rows for kind='case'."

@@ -123,6 +123,8 @@ def compare(
     held = np.full(len(models), np.nan)
     if data is not None:
         rows = fit_arguments(data, y, given)
+        parted = models[0].portrait().parted
+        rows = rows if parted is None else dict(parted(rows))
         parts = dealt(rows, 5 if folds is None else whole_number(folds, "folds", 2), random_state)
         scored = [model.report_.has_likelihood for model in models]
         held = np.array([held_out(m, rows, parts) if has else np.nan for m, has in zip(models, scored, strict=True)])

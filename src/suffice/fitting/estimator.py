@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 from suffice.attributes import Read, computed, reads
 from suffice.calls import missing_attribute
 from suffice.checks import number
-from suffice.errors import FileFormatError, NotFittedError, NotOfferedError, OptionError, SufficeError, listing
+from suffice.errors import (
+    FileFormatError,
+    MissingAttributeError,
+    NotFittedError,
+    NotOfferedError,
+    OptionError,
+    SufficeError,
+    listing,
+)
 from suffice.fitting import after_fit, outlets, sklearn_face
 from suffice.fitting.samples import unused_target
 from suffice.options import Parameterized
@@ -150,6 +158,9 @@ class Estimator(Parameterized):
     _has_target: ClassVar[bool] = True  #: Whether `fit` makes use of y.
     _takes_matrices: ClassVar[bool] = False  #: Whether arrays are always rows of columns, as scikit-learn has them.
 
+    #: Results that other models have, and where this one has them.
+    _elsewhere: ClassVar[Mapping[str, str]] = {"covariance_": "parameter_covariance() is that of the estimates."}
+
     #: The last fit; None before the first.
     _fit: Fit[Any] | None = None
     n_features_in_: Read[int]  # `sklearn_face` gives these to every estimator.
@@ -218,6 +229,7 @@ class Estimator(Parameterized):
     summary = after_fit.summary
     confidence_intervals = after_fit.confidence_intervals
     bootstrap = after_fit.bootstrap
+    parameter_covariance = after_fit.parameter_covariance
 
     def portrait(self) -> Portrait:
         """What there is to see of it: pages, plots, notebooks and the command read nothing else.
@@ -253,6 +265,8 @@ class Estimator(Parameterized):
                 return member.__get__(self)
             if self._refused is not None:
                 raise NotOfferedError(str(self._refused))
+            if self._fit is not None and name in self._elsewhere:
+                raise MissingAttributeError(f"A {type(self).__name__} has no {name}. {self._elsewhere[name]}")
             raise missing_attribute(self, name, self._options, is_fitted=self._fit is not None)
 
     def __dir__(self) -> list[str]:

@@ -52,7 +52,8 @@ def wald_test(
         model: a fitted model of any kind.
         hypothesis: text such as ``"a = b, 2*c - d = 1"`` with names as `summary()` has them; the name of a parameter,
             or a list of names, which are tested to be 0; a dict of names and values; or a matrix R with a column for
-            each parameter, or R and q, for ``R beta = q``.
+            each parameter, or R and q, for ``R beta = q``. Of a Markov network also an edge, or a larger clique, as a
+            tuple of its nodes: whether the logarithm of the distribution has no effect of all of them together.
         data: the rows of the fit, for models whose errors need them again.
         y: their response or labels.
         given: what else `fit` takes beside the rows, by name.
@@ -62,8 +63,19 @@ def wald_test(
         where a dispersion is estimated, divided by the number of equations, and F.
     """
     inference = inference_of(model, fit_arguments(data, y, given))
+    effect = None if inference.effect is None else inference.effect(hypothesis)
+    if effect is not None:
+        return _of_effect(*effect)
     R, q = restrictions(hypothesis, inference.names)
     return wald_test_of(inference, R, q)
+
+
+def _of_effect(away: Floats, covariance: Floats) -> HypothesisTest:
+    """The test that effects (m,) are 0, with their covariance (m, m)."""
+    from scipy.special import chdtrc
+
+    statistic = float(away @ np.linalg.solve(covariance, away))
+    return HypothesisTest(statistic, float(len(away)), float(chdtrc(len(away), statistic)))
 
 
 def wald_test_of(inference: Inference, R: Floats, q: Floats) -> HypothesisTest:

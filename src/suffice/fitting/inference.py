@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.array_types import Flags, Floats
 from suffice.checks import is_number
-from suffice.errors import EstimateError, OptionError, SizeError, shortened
+from suffice.errors import EstimateError, OptionError, SizeError, listing, shortened, warn
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -58,6 +58,8 @@ class Inference:
         drop: gives, for the number of a parameter, how far twice the log-likelihood falls; None without.
         profile: profile intervals (k, 2) of a level from the rows of the fit, for models that need them again.
         posterior: credible intervals (k, 2) of a level; None without a prior.
+        effect: gives differences (m,) from 0 and their covariance (m, m) of what a name stands for that is none of a
+            parameter, such as an edge; None where it stands for nothing.
         marks: a word behind each parameter; empty without.
         about: what the errors are, in a sentence.
         heading: what the column of the estimates is called.
@@ -77,6 +79,7 @@ class Inference:
     drop: Callable[[int], Drop | None] | None = None
     profile: Callable[[float, Mapping[str, Any]], Floats] | None = None
     posterior: Callable[[float], Floats] | None = None
+    effect: Callable[[Any], tuple[Floats, Floats] | None] | None = None
     marks: tuple[str, ...] = ()
     about: str = ""
     heading: str = "estimate"
@@ -158,6 +161,12 @@ class Inference:
             if drop is not None:
                 edges = float(lowest[number]), float(highest[number])
                 ends[number] = profile_ends(drop, float(self.values[number]), float(self.errors[number]), reach, edges)
+        lacking = [name for name, end in zip(self.names, ends, strict=True) if np.isnan(end).any()]
+        if lacking:
+            warn(
+                f"There is no profile interval of {listing(lacking)}: the likelihood is not at hand with one of them "
+                "held, or the rows do not tell it. Use method='wald' or method='bootstrap' for these."
+            )
         return ends
 
     # -- the table ---------------------------------------------------------------------------------------------------

@@ -213,6 +213,7 @@ class Portrait:
         inference: what the fit says about each parameter: what summaries, intervals and tests read.
         inference_with: the same from the rows of the fit, where that needs them again.
         redraw: rows drawn from the fit, as the arguments of `fit` by name: made of those of the fit and a generator.
+        parted: rows in one table as a list of series, each of which is drawn as a whole.
         again: an unfitted copy of the model whose fit begins where this one ended.
         likelihood: as a function of the parameters.
         rescaled: the portrait of a fit to so many rows with the same frequencies.
@@ -240,6 +241,7 @@ class Portrait:
     inference: Callable[[], Inference | None] = _none
     inference_with: Callable[[Mapping[str, Any]], Inference] | None = None
     redraw: Redraw | None = None
+    parted: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     again: Callable[[], Any] | None = None
     likelihood: Callable[[], Likelihood | None] = _none
     rescaled: Callable[[float], Portrait] | None = None

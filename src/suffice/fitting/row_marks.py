@@ -177,13 +177,17 @@ def marks_of(fit: Fit[Any] | None) -> Marks:
     """The marks of the rows of a fit; none where it has no statistics and its rows were never in memory."""
     if fit is None or fit.report is None:
         return {}
-    return fit.report.marks if fit.data is None or fit.task is None else marks_read(fit.task, fit.data)
+    return fit.report.marks if fit.data is None or fit.task is None else dict(_of_statistics(fit.task, fit.data))
 
 
-def marks_read(task: Any, data: Any) -> Marks:
-    """The marks of rows that a task has read."""
+def _of_statistics(task: Any, data: Any) -> Marks:
+    return task.marks(data) if isinstance(getattr(data, "statistics", None), Summary) else {}
+
+
+def marks_read(model: Any, data: Any) -> Marks:
+    """The marks of rows that a model has read again."""
     if isinstance(getattr(data, "statistics", None), Summary):
-        return dict(task.marks(data))
+        return _of_statistics(model._fit.task or model._task(), data)
     make: Callable[[], Marks] | None = getattr(data, "marks", None)
     return {} if make is None else make()
 
@@ -235,16 +239,20 @@ def _columns(fit: Fit[Any] | None) -> frozenset[Hashable] | None:
 
 def check_rows_again(model: Any, rows: Mapping[str, Any]) -> None:
     """Refuse rows that are not those that a model has learned from; rows: by the names of the arguments of `fit`."""
-    kept = marks_of(model._fit)
     data = model._read_again(rows)
     try:
-        one, two = float(data.weight), float(model.report_.weight)
-        why = f"their weight is {one:,.6g}, not {two:,.6g}" if abs(one - two) > SAME * max(one, two) else ""
-        why = why or difference(marks_read(model._fit.task or model._task(), data), kept)
+        check_marks(model, data)
     finally:
         close = getattr(data, "close", None)
         if close is not None:
             close()
+
+
+def check_marks(model: Any, data: Any) -> None:
+    """As `check_rows_again`, of rows that were read again."""
+    one, two = float(data.weight), float(model.report_.weight)
+    why = f"their weight is {one:,.6g}, not {two:,.6g}" if abs(one - two) > SAME * max(one, two) else ""
+    why = why or difference(marks_read(model, data), marks_of(model._fit))
     if why:
         raise DataError(
             f"The rows are not those of the fit: {why}. Give the same rows, response, weights and offset as to fit."

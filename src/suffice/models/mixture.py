@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,10 +18,16 @@ from suffice.errors import CallError, MissingValueError, OptionError, listing
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.fitting.fit import Fit
+from suffice.fitting.inference import Inference, inference_of
+from suffice.fitting.named import NamedVector
+from suffice.fitting.portrait import Portrait, redrawn_rows
 from suffice.fitting.report import Report
 from suffice.fitting.samples import unused_target
 from suffice.models.hidden_markov.declaration import HiddenMarkovModel
 from suffice.models.hidden_markov.emissions.distributions import IndependentColumns, MixtureDistribution, MixtureFitted
+from suffice.models.hidden_markov.estimates import again
+from suffice.models.hidden_markov.estimates import inference_of as chain_inference
+from suffice.records import copy_with
 from suffice.sources.sequences import is_table, open_sequences, table_columns
 
 #: Options of a hidden Markov model that speak of its transitions, or of what `Mixture` says itself.
@@ -56,6 +63,10 @@ class Mixture(MixtureDistribution):
     7.5
     """
 
+    #: The hidden Markov model that was learned, and one to be learned whose start is known.
+    _chain: HiddenMarkovModel | None = None
+    _begin: HiddenMarkovModel | None = None
+
     def fit(self, data: Any, y: Any = None, *, sample_weight: Any = None, columns: Any = None, **options: Any) -> Self:
         """Learn the components by EM: every step is a sequence of its own, and its state the component.
 
@@ -80,9 +91,46 @@ class Mixture(MixtureDistribution):
             )
         names = named_columns(data, columns)
         steps = open_sequences(values_of(data), columns=columns).values
-        model = HiddenMarkovModel(int(self._options["n"]), emission=components, **options)
+        begun = None if self._begin is None or options else self._begin.clone()
+        model = begun or HiddenMarkovModel(int(self._options["n"]), emission=components, **options)
         model.fit(steps, lengths=np.ones(len(steps), np.int64), sample_weight=sample_weight)
-        return self._adopt(Fit(MixtureFitted(tuple(model.emissions_), model.initial_, names), model.report_))
+        self._chain = model
+        fitted = MixtureFitted(tuple(model.emissions_), model.initial_, names)
+        # Transitions of sequences of one step are no parameters.
+        free = model.n_params_ - len(fitted.weights) * (len(fitted.weights) - 1)
+        return self._adopt(Fit(fitted, replace(model.report_, model=fitted.title, n_params=free)))
+
+    @property
+    def n_params_(self) -> int:
+        """Free parameters: weights but one, and those of the components."""
+        report = self._bare_report()
+        return self.fitted_.n_params if report is None else report.n_params
+
+    @property
+    def standard_errors_(self) -> NamedVector:
+        """Standard errors of weights and components, from the observed information, in the order of `summary()`."""
+        inference = inference_of(self)
+        return NamedVector.of(inference.errors, inference.names)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        drawn = super().portrait()
+        if self._chain is None or self._fit is None:
+            return drawn
+        inference = partial(_inference, self._chain)
+        return replace(drawn, inference=inference, redraw=partial(redrawn_rows, self), again=self._again)
+
+    def _again(self) -> Self:
+        """A copy whose fit begins where this one ended, so that its components keep their places."""
+        assert self._chain is not None
+        return copy_with(self, _fit=None, _chain=None, _begin=again(self._chain))
+
+    def _read_again(self, rows: Mapping[str, Any]) -> Any:
+        """What the hidden Markov model reads of rows that are given again."""
+        assert self._chain is not None
+        steps = open_sequences(values_of(rows.get("data")), columns=rows.get("columns")).values
+        given = {"data": steps, "lengths": np.ones(len(steps), np.int64), "sample_weight": rows.get("sample_weight")}
+        return self._chain._read_again(given)
 
     @property
     def _of_vectors(self) -> bool:
@@ -138,3 +186,21 @@ class Mixture(MixtureDistribution):
             fitted = fitted if names is None else replace(fitted, columns=tuple(names))
             model._adopt(Fit(fitted, Report.from_dict(plain["report"])))
         return model
+
+
+def _inference(chain: HiddenMarkovModel) -> Inference:
+    """Weights and components: first states and what states emit, of sequences without a second step."""
+    known = chain_inference(chain)
+    states = len(chain.initial_)
+    kept = np.setdiff1d(np.arange(len(known.names)), np.arange(states, states + states**2))
+    names = [f"weight of {state}" for state in chain.states_] + [known.names[number] for number in kept[states:]]
+    lowest, highest = (np.broadcast_to(end, known.values.shape)[kept] for end in (known.lowest, known.highest))
+    return Inference(
+        tuple(names),
+        known.values[kept],
+        lambda: known.errors[kept],
+        lowest=lowest,
+        highest=highest,
+        tested=np.zeros(len(kept), dtype=bool),
+        about=known.about,
+    )

@@ -25,11 +25,14 @@ from suffice.fitting.report import QUASI
 from suffice.fitting.row_marks import check_same_rows
 from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.chain_crf.declaration import ChainCRF
+from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.dynamic_network.declaration import DynamicBayesianNetwork
 from suffice.models.dynamic_network.fitted import DynamicFitted
 from suffice.models.dynamic_network.structure import name_of, place_of
 from suffice.models.gaussian_graph.declaration import GaussianGraph
 from suffice.models.glm.declaration import GLM
+from suffice.models.graph_crf.declaration import GraphCRF
 from suffice.models.hidden_markov.declaration import HiddenMarkovModel
 from suffice.models.markov.declaration import MarkovNetwork
 from suffice.models.markov_chain.declaration import MarkovChain
@@ -49,7 +52,7 @@ def likelihood_ratio_test(smaller: Estimator, larger: Estimator) -> HypothesisTe
 
     Args:
         smaller: a fitted `GLM`, `MarkovNetwork`, `GaussianGraph`, `BayesianNetwork`, `DynamicBayesianNetwork`,
-            `MarkovChain` or distribution.
+            `MarkovChain`, conditional random field or distribution.
         larger: one of the same kind that can take every distribution of the smaller one, which is checked.
 
     Returns:
@@ -277,6 +280,14 @@ def _markov_in(smaller: MarkovNetwork, larger: MarkovNetwork) -> str:
     return "" if matrix_rank(both) == matrix_rank(every) else "the larger one cannot take all of its distributions"
 
 
+def _field_in(smaller: ConditionalField, larger: ConditionalField) -> str:
+    if set(smaller.labels_) != set(larger.labels_):
+        return "they have different labels"
+    known = set(larger.weight_names_)
+    extra = [" ".join(map(str, name)) for name in smaller.weight_names_ if name not in known]
+    return f"the larger one has no weights {listing(extra)}" if extra else ""
+
+
 def _chain_in(smaller: MarkovChain, larger: MarkovChain) -> str:
     if smaller.states_ != larger.states_:
         return "they have different states"
@@ -300,6 +311,8 @@ _NESTED: tuple[tuple[type, type, Callable[[Any, Any], str]], ...] = (
     (DynamicBayesianNetwork, DynamicBayesianNetwork, _slices_in),
     (GaussianGraph, GaussianGraph, _graph_in),
     (MarkovNetwork, MarkovNetwork, _markov_in),
+    (ChainCRF, ChainCRF, _field_in),
+    (GraphCRF, GraphCRF, _field_in),
     (MarkovChain, MarkovChain, _chain_in),
     (ExponentialFamily, ExponentialFamily, _family_in),
 )

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class ConditionalField(Estimator):
     """A conditional random field: p(labels | what is known) with weights that are learned."""
 
     _role = role_of_sequences
+    _elsewhere: ClassVar[Mapping[str, str]] = {"standard_errors_": told.AGAIN, "covariance_": told.AGAIN}
 
     @abstractmethod
     def _task(self) -> FieldTask[Any, Any, Any, Any]:

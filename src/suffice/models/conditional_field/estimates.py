@@ -30,9 +30,9 @@ MOST_WEIGHTS = 2_000
 MOST_PRODUCTS = 1_000
 #: Eigenvalues below this share of the largest are directions that change no distribution.
 FLAT = 1e-9
-_AGAIN = (
+AGAIN = (
     "The standard errors of a conditional random field need its examples again, which a fit does not keep: "
-    "summary(level, X, y), confidence_intervals(level, X, y), standard_errors_of(X, y)."
+    "standard_errors_of(X, y), summary(level, X, y), confidence_intervals(level, X, y), parameter_covariance(X, y)."
 )
 
 
@@ -40,11 +40,11 @@ def inference_of(model: ConditionalField) -> Inference:
     """The weights by name, without errors."""
     fitted = model.fitted_
     names = tuple(" ".join(map(str, name)) for name in fitted.structure.names())
-    return Inference(names, np.asarray(fitted.weights), _without_examples)
+    return Inference(names, np.asarray(fitted.weights), _without_examples, _without_examples)
 
 
 def _without_examples() -> Floats:
-    raise EstimateError(_AGAIN)
+    raise EstimateError(AGAIN)
 
 
 def inference_with(model: ConditionalField, given: Mapping[str, Any]) -> Inference:

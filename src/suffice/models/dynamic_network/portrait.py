@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from suffice.fitting.inference import joined
 from suffice.fitting.portrait import Graph, Portrait, or_none
 from suffice.models.bayesian.portrait import grid_of, text_of
+from suffice.models.dynamic_network.estimates import parted, redrawn
 from suffice.models.dynamic_network.structure import SliceStructure
 
 if TYPE_CHECKING:
@@ -46,5 +47,7 @@ def portrait_of_model(model: DynamicBayesianNetwork) -> Portrait:
         portrait_of(fitted),
         n_params=lambda: model.n_params_,
         matched=model.matched_statistics,
+        redraw=partial(redrawn, model),
+        parted=parted,
         inference=lambda: joined([model.node(name).inference() for name in model._learning.leading]),
     )

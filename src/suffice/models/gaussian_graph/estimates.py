@@ -49,12 +49,15 @@ def _covariance(fitted: GaussianGraphFitted, weight: float, means: int) -> Float
 
 
 def _drop(fitted: GaussianGraphFitted, weight: float, means: int, number: int) -> Drop | None:
-    """Of an entry of the precision, with all others free; of a mean it is not worked out.
+    """Of an entry of the precision, or of a mean, with all others free.
 
-    The covariance of the rows is that of the fit wherever the likelihood looks: on the diagonal and the edges.
+    What the other nodes are given a single one has parameters of its own, whatever the graph (Frydenberg 1990): a mean
+    is that of one column. The covariance of the rows is that of the fit wherever the likelihood looks: on the diagonal
+    and the edges.
     """
     if number < means:
-        return None
+        mean, variance = float(fitted.mean[number]), float(fitted.covariance[number, number])
+        return lambda held: weight * math.log1p((held - mean) ** 2 / variance)
     rows, columns = fitted.structure.entries
     seen, twice = fitted.covariance[rows, columns], np.where(rows == columns, 1.0, 2.0)
 

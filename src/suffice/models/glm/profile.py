@@ -63,7 +63,7 @@ def problem_of_fit(
     data = read_rows(given, options)
     if data.design.names != fitted.design.names:
         raise EstimateError("The rows are not those of the fit: their columns or levels differ.")
-    problem = _problem_of(options, fitted, data)
+    problem = problem_at_fit(options, fitted, data)
     best = np.ascontiguousarray(np.asarray(data.parameters.internal(fitted.values)).T).ravel()
     top, slope, information = problem.evaluate(best)
     diagonal = information.diagonal()
@@ -79,7 +79,7 @@ def problem_of_fit(
     return data, problem, best, float(top)
 
 
-def _problem_of(options: FitOptions, fitted: GLMFitted, data: RegressionData) -> RegressionProblem:
+def problem_at_fit(options: FitOptions, fitted: GLMFitted, data: RegressionData) -> RegressionProblem:
     """The problem of the fit, in units of its dispersion."""
     penalties, layout = options.penalties(data.design), data.design.layout
     if fitted.classes is not None and len(fitted.thresholds):

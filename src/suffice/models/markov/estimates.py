@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.inference import CHOSEN, Drop, Inference
 from suffice.models.markov import comparison
 from suffice.models.markov.exact import ExactProblem
@@ -19,6 +20,10 @@ from suffice.solvers.penalties import GaussianPenalty
 
 if TYPE_CHECKING:
     from suffice.models.markov.declaration import MarkovNetwork
+
+
+#: Joint states up to which effects of several nodes are worked out.
+MOST_STATES = 4_096
 
 
 def inference_of(network: MarkovNetwork) -> Inference:
@@ -41,6 +46,7 @@ def inference_of(network: MarkovNetwork) -> Inference:
     definite = gaussian or (plain and fitted.rank == len(fitted.finite))
     return replace(
         weights,
+        effect=partial(_effect, network, problem) if plain or gaussian else None,
         make_covariance=partial(_covariance, network, problem) if plain or gaussian else None,
         drop=partial(_drop, problem, fitted.finite) if definite else None,
     )
@@ -63,6 +69,34 @@ def _covariance(network: MarkovNetwork, problem: ExactProblem) -> Floats:
     covariance[open_], covariance[:, open_] = np.nan, np.nan
     covariance[open_, open_] = np.inf
     return np.asarray(covariance)
+
+
+def _effect(network: MarkovNetwork, problem: ExactProblem, clique: Any) -> tuple[Floats, Floats] | None:
+    """The effects of some nodes together on log p, in coordinates that the weights tell, and their covariance.
+
+    Differences along all of the nodes take away whatever does not hold each of them.
+    """
+    fitted, order = network.fitted_, network.fitted_.domain.names
+    if not isinstance(clique, tuple) or len(clique) < 2 or not all(name in order for name in clique):
+        return None
+    shape = fitted.domain.shape(order)
+    if math.prod(shape) > MOST_STATES:
+        raise EstimateError(
+            f"Effects are worked out over all joint states, of which there are {math.prod(shape):,}; the limit is "
+            f"{MOST_STATES:,}. Name single weights instead."
+        )
+    model = fitted.near.model
+    effects = model.design(model.all_states()).reshape(*shape, -1)
+    for name in clique:
+        effects = np.diff(effects, axis=order.index(name))
+    _, sizes, rows = np.linalg.svd(effects.reshape(-1, effects.shape[-1]), full_matrices=False)
+    rows_told = rows[sizes > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-9)]
+    if not len(rows_told):
+        raise OptionError(f"The network has no term of {listing(clique)} together. score_test tests one left out.")
+    covariance = rows_told @ _covariance(network, problem) @ rows_told.T
+    if not np.isfinite(covariance).all():
+        raise EstimateError(f"The rows do not tell the weights of {listing(clique)}.")
+    return rows_told @ fitted.finite, covariance
 
 
 def _drop(problem: ExactProblem, best: Floats, number: int) -> Drop:
