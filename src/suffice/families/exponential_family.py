@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
-from suffice.attributes import Read, computed, read_parameters
+from suffice.attributes import Read, computed, read_parameters, reads
 from suffice.errors import OptionError, listing
 from suffice.families.base import Distribution
 from suffice.families.fitted import FamilyFitted
@@ -92,6 +92,8 @@ class ExponentialFamily(Distribution):
     def _member(self) -> Any:
         """The member that was given or learned; before a fit the family itself."""
         return self._family if self._fit is None else self._fit.fitted.member
+
+    n_params_: Read[int] = reads("fitted_.n_params", "Number of free parameters.")
 
     @property
     def parameters_(self) -> dict[str, Any]:

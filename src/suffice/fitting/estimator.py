@@ -160,7 +160,6 @@ class Estimator(Parameterized):
 
     #: Results that other models have, and where this one has them.
     _elsewhere: ClassVar[Mapping[str, str]] = {"covariance_": "parameter_covariance() is that of the estimates."}
-
     #: The last fit; None before the first.
     _fit: Fit[Any] | None = None
     n_features_in_: Read[int]  # `sklearn_face` gives these to every estimator.
