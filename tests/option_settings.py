@@ -17,7 +17,7 @@ STEERING = {"threads", "memory_limit", "deep", "progress"}
 
 
 #: Errors of estimates by refits, which are slow and have tests of their own.
-TRIED_ELSEWHERE = {"bootstrap", "confidence_intervals", "summary", "sensitivity"}
+TRIED_ELSEWHERE = {"bootstrap", "confidence_intervals", "parameter_covariance", "summary", "sensitivity"}
 
 
 @dataclass(frozen=True, eq=False)
