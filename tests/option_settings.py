@@ -166,9 +166,11 @@ GLM = {
 def regression(family: Any, y: Any, **options: Any) -> Setting:
     without = ("leverage", "residuals") if family in ("multinomial", "ordinal") else ()
     names = ("fit", "leverage", "partial_fit", "residuals", "score", "score_samples", "intervals")
-    needed = {"X": X, "hypothesis": "x0 = x1", "factor": "x0"}
+    needed = {"X": X, "hypothesis": "x0 = x1", "factor": "x0", "covariance": "HC1"}
     beside = {name: {"y": y} for name in names[:-1]} | {"sample": {"random_state": 0}, "intervals.y": {"X": X}}
-    return Setting(fitted(lambda: sf.GLM(family, **options), X, y), needed, {**GLM, "y": y[::-1]}, beside, without)
+    beside |= {"with_covariance.X": {"y": y}, "with_covariance.y": {"X": X}}
+    tried = {**GLM, "y": y[::-1], "with_covariance.y": y}
+    return Setting(fitted(lambda: sf.GLM(family, **options), X, y), needed, tried, beside, without)
 
 
 # Conditional random fields ------------------------------------------------------------------------------------------

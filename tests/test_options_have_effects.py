@@ -127,7 +127,7 @@ REFUSED: dict[str, list[tuple[Callable[[], Any], str]]] = {
         (lambda: sf.GLM("multivariate_gaussian", solver="lbfgs").fit(X, np.column_stack((REAL, ETA))), "vectors"),
         (lambda: sf.GLM(prior=sf.NormalInverseGamma(2.0, 1.0, 1.0, 0.0), solver="cg").fit(X, REAL), "conjugate prior"),
     ],
-    "covariance": [(lambda: sf.GLM("multivariate_gaussian", covariance="robust").fit(X, X), "one by one")],
+    "covariance": [(lambda: sf.GLM("multinomial", covariance="HC3").fit(X, LABELS), "needs the leverage")],
     "categorical": [(lambda: sf.GLM(formula="y ~ g", categorical=["g"]), r"write C\(column\)")],
     "unknown": [
         (lambda: sf.GLM(formula="y ~ g", unknown="pool"), "no effect with a formula"),

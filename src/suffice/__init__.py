@@ -81,6 +81,8 @@ if TYPE_CHECKING:
     from suffice.models.dynamic_network.declaration import DynamicBayesianNetwork as DynamicBayesianNetwork
     from suffice.models.gaussian_graph.declaration import GaussianGraph as GaussianGraph
     from suffice.models.glm.declaration import GLM as GLM
+    from suffice.models.glm.error_kinds import Clustered as Clustered
+    from suffice.models.glm.error_kinds import NeweyWest as NeweyWest
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
     from suffice.models.hidden_markov.declaration import HiddenMarkovModel as HiddenMarkovModel
@@ -118,6 +120,8 @@ _EXPORTS: dict[str, str] = {
     "ChainCRF": "suffice.models.chain_crf.declaration",
     "DynamicBayesianNetwork": "suffice.models.dynamic_network.declaration",
     "Feature": "suffice.models.markov.feature",
+    "Clustered": "suffice.models.glm.error_kinds",
+    "NeweyWest": "suffice.models.glm.error_kinds",
     "GLM": "suffice.models.glm.declaration",
     "MarkovChain": "suffice.models.markov_chain.declaration",
     "GaussianGraph": "suffice.models.gaussian_graph.declaration",

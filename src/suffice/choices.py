@@ -59,7 +59,9 @@ FamilyName = Literal[
     "ordinal",
 ]
 LinkName = Literal["identity", "log", "logit", "probit", "cloglog", "loglog", "inverse", "inverse_square", "sqrt"]
-Covariance = Literal["expected", "observed", "robust"]
+Covariance = Literal["expected", "observed", "robust", "HC0", "HC1", "HC2", "HC3"]
+ClusterCorrection = Literal["full", "groups", "none"]
+LagKernel = Literal["bartlett", "uniform"]
 UnknownLevel = Literal["raise", "pool"]
 Collinear = Literal["raise", "drop"]
 Dispersion = Literal["pearson", "ml"]

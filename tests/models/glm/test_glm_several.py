@@ -173,8 +173,6 @@ def test_the_posterior_of_vectors_under_a_normal_prior_is_that_of_laplace() -> N
 def test_what_vectors_do_not_take_is_said() -> None:
     with pytest.raises(sf.OptionError, match="NormalWishart"):
         sf.GLM("multivariate_gaussian", prior=sf.Laplace(scale=1.0)).fit(X, Y)
-    with pytest.raises(sf.OptionError, match="Robust"):
-        sf.GLM("multivariate_gaussian", covariance="robust").fit(X, Y)
     with pytest.raises(sf.OptionError, match="partial_fit"):
         sf.GLM("multinomial").partial_fit(X, LABELS)
 

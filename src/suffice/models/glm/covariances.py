@@ -19,6 +19,7 @@ from suffice.engines.linear_predictor import (
     several_task,
 )
 from suffice.fitting.control import Control
+from suffice.models.glm.error_kinds import WHITE
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fitted import filled, public_blocks
 from suffice.models.glm.problem import RegressionProblem, deviance_question
@@ -39,11 +40,14 @@ class RowEnd:
     dispersion: float
     dropped: tuple[int, ...] = ()
 
-    def covariance(self, kind: str) -> Floats | None:
-        """The covariance (k, k) in the order of the names; None for that of the expected information."""
-        if kind == "expected":
-            return None
-        return _sandwich(self) if kind == "robust" else _observed(self)
+    def covariance(self, kind: object) -> Floats | None:
+        """The covariance (k, k) in the order of the names; None for that of the expected information.
+
+        Kinds that single rows make come after the fit.
+        """
+        if kind == "observed":
+            return _observed(self)
+        return _sandwich(self) if kind in WHITE else None
 
 
 def _sandwich(end: RowEnd) -> Floats:

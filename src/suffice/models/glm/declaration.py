@@ -38,7 +38,8 @@ from suffice.fitting.named import NamedVector
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.fitting.sklearn_face import Offered, named_causes, needs_response, remember, weights_of
-from suffice.models.glm import effects, ratios, roles, rowwise, terms
+from suffice.models.glm import effects, ratios, robust, roles, rowwise, terms
+from suffice.models.glm.error_kinds import Clustered, NeweyWest
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
 from suffice.models.glm.fitted import GLMFitted
@@ -73,7 +74,7 @@ class GLM(ResponseEstimator):
         dispersion: "pearson" (what None stands for without a prior; with one, "ml"), "ml", or the number where it is
             known; for distributions that have one.
         covariance: of the coefficients: from the "expected" or the "observed" information (of ordered labels always
-            the latter), or the "robust" sandwich.
+            the latter), the "robust" sandwich ("HC0"), "HC1", "HC2", "HC3", `Clustered(groups)` or `NeweyWest(lags)`.
         categorical: names of columns that are factors although they hold numbers, or a dict of their levels in order.
         unknown: what a level never seen does when predicting: "raise" or, without a formula, "pool" (average effect).
         collinear: what a column that is a combination of others does: "raise" or "drop".
@@ -110,7 +111,7 @@ class GLM(ResponseEstimator):
         penalize_intercept: bool = False,
         solver: RegressionSolverName | Registered = "auto",
         dispersion: Dispersion | float | None = None,
-        covariance: Covariance = "expected",
+        covariance: Covariance | Clustered | NeweyWest = "expected",
         categorical: Any = None,
         unknown: UnknownLevel = "raise",
         collinear: Collinear = "raise",
@@ -179,7 +180,8 @@ class GLM(ResponseEstimator):
         task = self._task(vectors=roles.has_vectors(self, y))
         with named_causes(X):
             # The products of a fit are many and small: threads inside each would wait for one another.
-            return remember(self._adopt(with_one_blas_thread(lambda: run(task, given, self._control()))), X)
+            fit = with_one_blas_thread(lambda: run(task, given, self._control()))
+            return remember(self._adopt(robust.with_errors(fit, task.options, given)), X)
 
     _read_again = roles.read_again
 
@@ -373,6 +375,7 @@ class GLM(ResponseEstimator):
 
     anova = likelihood_ratio_test
     test = wald_test
+    with_covariance = robust.with_covariance
     ratios = ratios.ratios
     contrasts = terms.contrasts
     term_tests = terms.term_tests

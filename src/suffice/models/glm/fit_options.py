@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from suffice.checks import byte_count, choice, is_number, truth
-from suffice.choices import Collinear, Covariance, Dispersion, UnknownLevel, choices
+from suffice.choices import Collinear, Dispersion, UnknownLevel, choices
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError, shortened
 from suffice.fitting.control import LIMITS
 from suffice.fitting.report import QUASI
 from suffice.models.glm.design import Design
+from suffice.models.glm.error_kinds import checked_kind
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import CoefficientPenalties, is_conjugate, read_prior
@@ -20,7 +21,6 @@ from suffice.models.glm.registry import FAMILIES, declared, link_of
 from suffice.models.glm.solve import check_name
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "covariance": choices(Covariance),
     "unknown": choices(UnknownLevel),
     "collinear": choices(Collinear),
 }
@@ -106,6 +106,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     known, states, dispersion = declared(options["family"]), options["states"], options["dispersion"]
     for name, allowed in CHOICES.items():
         choice(options[name], name, allowed)
+    checked_kind(options["covariance"])
     check_name(options["solver"])
     if not (options["formula"] is None or isinstance(options["formula"], str)):
         raise OptionError(f"formula is {options['formula']!r}; expected a text such as 'y ~ x + z', or None.")

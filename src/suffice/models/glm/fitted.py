@@ -35,8 +35,9 @@ class GLMFitted(Coefficients):
     """The coefficients of a fit, how well the rows tell them, and its figures.
 
     The covariance of the coefficients is the inverse of `information`, in the engine's layout (predictors first where
-    there are several), or `sandwich` (k, k) in the order of the names where that was asked for. Without rows to speak
-    of the information has size 0. Thresholds of ordered labels come first in the covariance and in `iterates`.
+    there are several), or `sandwich` (k, k) in the order of the names where that was asked for: `errors` says in words
+    what it is made of, and `groups_df` is the number of clusters less one. Without rows to speak of the information has
+    size 0. Thresholds of ordered labels come first in the covariance and in `iterates`.
 
     `dropped` are columns that say the same as others, and `corners` the coefficients that a Laplace prior holds at its
     centre, predictors first, both in the engine's layout: neither is estimated, and neither has an error.
@@ -56,6 +57,8 @@ class GLMFitted(Coefficients):
     dropped: tuple[int, ...] = ()
     corners: tuple[int, ...] = ()
     sandwich: Floats | None = None
+    errors: str = ""
+    groups_df: float | None = None
     precision: Floats | None = None
     posterior: tuple[Floats, Floats, float, Any] | None = None
     updates: int = 0

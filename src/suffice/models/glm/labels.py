@@ -15,6 +15,7 @@ from suffice.fitting.control import Control
 from suffice.fitting.named import in_order
 from suffice.models.glm.certificate import nothing_left
 from suffice.models.glm.covariances import label_sandwich
+from suffice.models.glm.error_kinds import WHITE
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
@@ -125,7 +126,7 @@ class SoftmaxRegression(IteratedRegression):
         data, problem, result = self.data, ended.problem, ended.result
         beta = problem.shaped(problem.whole(result.beta))
         free = len(kept_places(ended.dropped, *beta.shape))
-        robust = self.options.given["covariance"] == "robust" and ended.direction is None
+        robust = self.options.given["covariance"] in WHITE and ended.direction is None
         return GLMFitted(
             **self.shared_figures(ended),
             beta=data.design.public(beta),

@@ -32,6 +32,7 @@ from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 #: Options under which more of the rows is needed than their moments, and why.
 _OF_ROWS = {
     ("covariance", "robust"): "robust errors are sums over residuals, row by row",
+    ("covariance", "HC0"): "robust errors are sums over residuals, row by row",
     ("solver", "sgd"): "stochastic ascent goes through the rows in an order",
 }
 

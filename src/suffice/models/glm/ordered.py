@@ -14,6 +14,7 @@ from suffice.families.base import as_numbers
 from suffice.fitting.control import Control
 from suffice.fitting.named import in_order
 from suffice.models.glm.cumulative import CumulativeProblem, CumulativeRows, cumulative_problem
+from suffice.models.glm.error_kinds import WHITE
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.family import RowDistribution
 from suffice.models.glm.fit_options import FitOptions
@@ -210,7 +211,7 @@ class OrderedRegression(IteratedRegression):
         """Thresholds and coefficients."""
         problem, result, parameters = ended.problem, ended.result, self.data.parameters
         whole, held = parameters.public(problem.whole(result.beta)), len(self.classes) - 1
-        robust = self.options.given["covariance"] == "robust" and ended.direction is None
+        robust = self.options.given["covariance"] in WHITE and ended.direction is None
         return GLMFitted(
             **self.shared_figures(ended),
             beta=whole[held:, None],

@@ -21,6 +21,7 @@ from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.inference import CHOSEN, Inference, quantile
 from suffice.fitting.report import Report
 from suffice.fitting.row_marks import check_same_rows
+from suffice.models.glm.error_kinds import WHITE
 from suffice.models.glm.profile import profile_intervals
 
 if TYPE_CHECKING:
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
 
 
 def degrees_of_freedom(fitted: GLMFitted, known: float | None) -> float | None:
-    """Those of Student's t where the dispersion is estimated; None for the normal distribution."""
+    """Those of Student's t where the dispersion is estimated; None for the normal distribution.
+
+    Clusters are what there is to average over: their number less one.
+    """
     estimated = fitted.free_dispersion and known is None and fitted.precision is None
-    return fitted.df_resid if estimated and fitted.df_resid > 0 else None
+    df = fitted.df_resid if fitted.groups_df is None else fitted.groups_df
+    return df if estimated and df > 0 else None
 
 
 def posterior_of(fitted: GLMFitted) -> Any:
@@ -125,8 +130,8 @@ def _head(fitted: GLMFitted, report: Report, options: Mapping[str, Any]) -> list
         lines.append(("dispersion", f"{fitted.dispersion:.6g} ({_dispersion_as(fitted, options)})"))
     if fitted.size is not None:
         lines.append(("size", f"{fitted.size:.6g}"))
-    if options["covariance"] == "robust":
-        lines.append(("covariance", "robust (sandwich)"))
+    if fitted.errors or (fitted.sandwich is not None and options["covariance"] in WHITE):
+        lines.append(("covariance", fitted.errors or "robust (sandwich)"))
     if report.certificate.exists is False:
         label = "no maximum" if fitted.direction is None else "separated"
         lines.append((label, "; ".join(report.certificate.directions[:4])))

@@ -16,6 +16,7 @@ from suffice.fitting.row_marks import Marks, state_number
 from suffice.models.glm import response as responses
 from suffice.models.glm.block_marks import marks_of_block
 from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
+from suffice.models.glm.error_kinds import columns_of
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
@@ -204,6 +205,7 @@ def _read(given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
     named = pair or _is_name(y, source)
     taken = [given[side] for side in ("sample_weight", "offset", "exposure", "trials") if _is_name(given[side], source)]
     columns = given["columns"] if unnamed_width(X) is None else None  # Those of an array were names, for all of them.
+    taken += [name for name in columns_of(options.given["covariance"]) if name in source.columns]
     names = explanatory(source, [*taken, y] if named else taken, columns)
     design, table = read_columns(names, source.column, source.rows, coding)
     if pair:
@@ -281,7 +283,11 @@ def _from_stream(
             f"{'one' if most == 1 else 'one, or two of successes and failures'}. Name one column."
         )
     label = label_variable(source, roles, options)
-    names = explanatory(source, [roles.y, *roles.sides], given["columns"]) if terms is None else ()
+    names = (
+        explanatory(source, [roles.y, *roles.sides, *columns_of(options.given["covariance"])], given["columns"])
+        if terms is None
+        else ()
+    )
     design, states = read_levels(source, names, coding, label)
     if terms is not None:
         design = Design(terms.constant, terms.names)

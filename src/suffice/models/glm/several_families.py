@@ -136,11 +136,6 @@ class MultivariateGaussianFamily(ResponseFamily):
     response = "vectors"
     support = "vectors of finite numbers"
 
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """No sandwich."""
-        if options["covariance"] == "robust":
-            raise OptionError("Robust errors are not offered for a response of vectors; fit its columns one by one")
-
     def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:
         """The means."""
         eta = fitted.design.eta(table, fitted.beta)

@@ -96,6 +96,12 @@ class GLMKind(NodeKind):
     def _check_effects(self, name: Hashable) -> None:
         """Refuse options of the model that mean nothing for a node."""
         assert self.model is not None
+        covariance = self.model._options["covariance"]
+        if covariance not in ("expected", "observed", "robust", "HC0"):
+            raise OptionError(
+                f"nodes[{name!r}] is a GLM with covariance={covariance!r}, which is made from single rows after a fit "
+                "of its own, and a network makes none. Use 'robust', or fit the GLM by itself."
+            )
         if self.model._options["unknown"] != "raise":
             raise OptionError(
                 f"nodes[{name!r}] is a GLM with unknown={self.model._options['unknown']!r}, which has no effect: a "
