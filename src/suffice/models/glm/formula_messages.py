@@ -26,7 +26,6 @@ from suffice.errors import (
 #: What formulas of R have in other words, or in arguments; the first that a formula has.
 WORDS_OF_R = {
     r"\bcbind\(": "cbind() is not known here. Give the share of successes as the response, and trials= to fit",
-    r"\boffset\(": "offset() is not known here. Give offset= or exposure= to fit, an array or the name of a column",
     r"\bfactor\(": "factor() is not known here. Write C() for columns that hold levels",
     r"\bns\(": "ns() is not known here. Write cr(x, df=4), a natural cubic spline",
     r"\b(?:s|te|ti|lo)\(": "terms whose smoothness is estimated are not fitted here. Write a spline: cr(x, df=4)",

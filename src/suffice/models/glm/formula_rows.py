@@ -28,12 +28,15 @@ from suffice.models.glm.formula import (
     specification_to_dict,
 )
 from suffice.models.glm.formula_messages import formula_errors, missing_rows, sides_of
+from suffice.models.glm.formula_offset import offset_values
 from suffice.models.glm.held_rows import PreparedRows
 from suffice.models.glm.stream import RegressionWork
 from suffice.sources.base import Batch, Source
 from suffice.sources.held import Settled
 from suffice.sources.releasing import Disclosed
 
+#: The column that an offset() of a formula makes.
+OFFSET = "offset()"
 #: Transforms whose state is a mean and a scale, which are the second and the third argument.
 _MOMENTS = ("center", "scale", "standardize")
 #: Transforms that need all rows at once.
@@ -177,6 +180,7 @@ class FormulaTerms:
     constant: bool
     left: Mapping[str, Any] | None = None
     responses: tuple[str, ...] = ()
+    offset: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels: plain data."""
@@ -197,6 +201,7 @@ class FormulaTerms:
         """The columns that each term, and the response, is a function of."""
         sides = [side["terms"] for side in (self.right, self.left) if side is not None]
         words = [{word for factor, _ in term for word in (factor, *_words(factor))} for side in sides for term in side]
+        words += [] if self.offset is None else [{*_words(self.offset)}]
         return [tuple(name for name in self.columns if name in some) for some in words]
 
     def joined_to(self, batch: Batch) -> Batch:
@@ -206,6 +211,8 @@ class FormulaTerms:
         made = [] if left is None else list(matrix_of(left, frame, self.responses).T)
         made += list(matrix_of(self.specification, frame, self.names).T)
         real = (*batch.real, *self.responses, *self.names)
+        if self.offset is not None:
+            made, real = [*made, offset_values(self.offset, frame)], (*real, OFFSET)
         reals = np.concatenate((batch.reals, np.reshape(made, (len(made), batch.rows))))
         return replace(batch, real=real, reals=reals)
 
@@ -219,7 +226,7 @@ class FormulaWork(RegressionWork):
     @property
     def made(self) -> tuple[Hashable, ...]:
         """The columns that are made."""
-        return (*self.terms.responses, *self.terms.names)
+        return (*self.terms.responses, *self.terms.names, *(() if self.terms.offset is None else (OFFSET,)))
 
     @property
     def raw(self) -> tuple[Hashable, ...]:
@@ -236,10 +243,10 @@ class FormulaWork(RegressionWork):
         return super().prepare(self.terms.joined_to(batch))
 
 
-def read_terms(source: Source, formula: str, constant: bool) -> FormulaTerms:
+def read_terms(source: Source, formula: str, constant: bool, offset: str | None = None) -> FormulaTerms:
     """The terms of a formula, after one pass for what they learn.
 
-    constant: whether an intercept that the formula has is one.
+    constant: whether an intercept that the formula has is one; offset: the expression of its offset().
     """
     formulaic = formulaic_module()
     with formula_errors(source, formula):
@@ -253,7 +260,8 @@ def read_terms(source: Source, formula: str, constant: bool) -> FormulaTerms:
         for factor in term.factors
         if factor.eval_method.value != "literal"
     }
-    words = {word for expression in surveyed for word in (expression, *_words(expression))}
+    expressions = [*surveyed, *(() if offset is None else (offset,))]
+    words = {word for expression in expressions for word in (expression, *_words(expression))}
     columns = tuple(name for name in source.columns if name in words)
     state = _state(source, FormulaSurvey(tuple(dict.fromkeys(surveyed.values())), columns, source.missing_texts))
     if state.complete != state.rows:
@@ -265,8 +273,8 @@ def read_terms(source: Source, formula: str, constant: bool) -> FormulaTerms:
     with_constant = constant and INTERCEPT in built[-1]
     plain = [specification_to_dict(one) for one in specifications]
     if left is None:
-        return FormulaTerms(columns, plain[0], names, with_constant)
-    return FormulaTerms(columns, plain[1], names, with_constant, plain[0], tuple(built[0]))
+        return FormulaTerms(columns, plain[0], names, with_constant, offset=offset)
+    return FormulaTerms(columns, plain[1], names, with_constant, plain[0], tuple(built[0]), offset)
 
 
 def _words(expression: str) -> list[str]:

@@ -12,6 +12,7 @@ from suffice.errors import DataError, listing
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import Factor
 from suffice.models.glm.formula import factor_levels, used_columns
+from suffice.models.glm.formula_offset import offset_columns
 from suffice.models.glm.input import all_numbers, is_matrix, is_sparse
 from suffice.models.glm.response import NO_RESPONSE
 from suffice.sources import open_source
@@ -69,6 +70,7 @@ def domain_of(source: Source, fitted: GLMFitted, sides: Sequence[Any]) -> Domain
         for name in used_columns(fitted.specification, source.columns) or source.columns[:1]:
             real = name not in levels and source.holds_numbers(name)
             variables[name] = Variable(name, "real" if real else "discrete")
+        variables |= {name: Variable(name, "real") for name in offset_columns(fitted.formula, source.columns)}
     else:
         variables = {c.variable.name: c.variable for c in fitted.design.factors}
         variables |= {name: Variable(name, "real") for name in fitted.design.reals}

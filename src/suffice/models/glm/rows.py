@@ -20,7 +20,8 @@ from suffice.models.glm.error_kinds import columns_of
 from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
-from suffice.models.glm.formula_rows import FormulaWork, read_terms
+from suffice.models.glm.formula_offset import offset_values, split_offset
+from suffice.models.glm.formula_rows import OFFSET, FormulaWork, read_terms
 from suffice.models.glm.held_rows import BlockWork, PreparedRows, RegressionRows
 from suffice.models.glm.input import (
     Coding,
@@ -270,10 +271,15 @@ def _from_stream(
         source.weigh_by(given["sample_weight"])
     terms = None
     if formula is not None:
+        formula, expression = split_offset(formula)
+        if expression is not None and given["offset"] is not None:
+            raise OptionError("The formula has an offset(), and offset= is given beside it; give one of them.")
         label_name, right = _label_name(source, formula, options.family)
-        terms = read_terms(source, formula if label_name is None else right, coding.constant)
+        terms = read_terms(source, formula if label_name is None else right, coding.constant, expression)
         given = given if label_name is None else replace(given, more={**given.more, "y": label_name})
     roles = Roles.of(source, given, () if terms is None else terms.responses)
+    if terms is not None and terms.offset is not None:
+        roles = replace(roles, offset=OFFSET)
     if roles.trials is not None and options.family.response != "shares":
         raise OptionError("trials= belongs to the binomial family. Leave it out.")
     most = {"shares": 2, "vectors": len(roles.y)}.get(options.family.response, 1)
@@ -323,6 +329,10 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
     source = open_source(as_frame(X))
     if not isinstance(source, MemorySource):
         return _from_stream(source, given, options, coding, formula)
+    formula, expression = split_offset(formula)
+    if expression is not None:
+        own, added = offset_values(expression, X), side_column(given["offset"], source, source.rows, "offset")
+        given = replace(given, more={**given.more, "offset": own if added is None else own + added})
     label, right = _label_name(source, formula, options.family)
     y = None if label is None else source.column(label)
     left, frame, specification = model_matrices(formula if label is None else right, X)
@@ -356,6 +366,7 @@ def _one_column(left: Any) -> Any:
 
 def formula_response(formula: str, X: Any, family: ResponseFamily) -> Any:
     """The response of rows as a formula names it; None where it names none."""
+    formula, _ = split_offset(formula)
     source = open_source(as_frame(X))
     label, _ = _label_name(source, formula, family)
     if label is not None and isinstance(source, MemorySource):

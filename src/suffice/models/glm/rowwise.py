@@ -19,6 +19,7 @@ from suffice.fitting.inference import quantile
 from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
 from suffice.models.glm.formula import factor_levels, matrix_of
+from suffice.models.glm.formula_offset import offset_values, split_offset
 from suffice.models.glm.input import checked_weights, offset_of, open_rows, side_column, table_like
 from suffice.models.glm.pieces import answer_of, answers_by_part, domain_of, sides_of, stream_of
 from suffice.models.glm.response import NO_RESPONSE, numbers
@@ -97,6 +98,10 @@ def new_rows(fitted: GLMFitted, given: Inputs, unknown: str) -> tuple[DesignRows
         table = table_like(X, fitted.design, unknown, given["columns"])
     source = open_rows(X) if isinstance(offset, str) or isinstance(exposure, str) else None
     added = side_column(offset, source, table.rows, "offset")
+    expression = None if fitted.formula is None else split_offset(fitted.formula)[1]
+    if expression is not None:
+        own = offset_values(expression, X)
+        added = own if added is None else own + added
     exposed = side_column(exposure, source, table.rows, "exposure")
     return table, offset_of(added, exposed, fitted.link, predicted=True)
 
