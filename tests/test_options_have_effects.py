@@ -5,6 +5,7 @@ the combinations in which it could change nothing and is therefore an error. Opt
 may take without another result, are listed by name. An option that stands nowhere fails the first test.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,16 @@ def dropped(**options: Any) -> Any:
         return None
 
 
+def with_holes(**options: Any) -> Any:
+    holes = np.where(np.arange(len(X))[:, None] == 2, np.nan, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.LeftOutWarning)
+        try:
+            return sf.GLM("poisson", **options).fit(holes, COUNTS).report_.rows
+        except sf.MissingValueError:
+            return None
+
+
 #: By option: another value, other options that it goes with, and what it changes.
 EFFECTS: dict[str, tuple[Any, dict[str, Any], Callable[..., Any]]] = {
     "family": ("gaussian", {}, poisson()),
@@ -76,6 +87,7 @@ EFFECTS: dict[str, tuple[Any, dict[str, Any], Callable[..., Any]]] = {
     "penalize_intercept": (True, {"prior": RIDGE}, poisson()),
     "solver": ("lbfgs", {}, poisson(lambda model: model.report_.method)),
     "dispersion": (2.5, {}, gaussian(lambda model: model.dispersion_)),
+    "missing": ("drop", {}, with_holes),
     "covariance": ("robust", {}, poisson(lambda model: model.standard_errors_)),
     "categorical": (["g"], {}, lambda **options: sf.GLM("poisson", **options).fit(WHOLE, COUNTS).parameters_.names),
     "unknown": ("pool", {}, pooled),

@@ -50,6 +50,7 @@ def main() -> None:
     assert_type(model.with_covariance("HC3", X, y), sf.GLM)
     assert_type(model.with_covariance(sf.Clustered([1, 1, 2, 2, 3]), X, y), sf.GLM)
     assert_type(sf.GLM("poisson", covariance=sf.NeweyWest(1, "bartlett")).fit(X, y), sf.GLM)
+    assert_type(sf.GLM("poisson", missing="drop").fit(X, y), sf.GLM)
     assert_type(model.test("x0 = 1"), HypothesisTest)
     assert_type(model.ratios(0.9), EstimateTable)
     assert_type(model.ratios().bse, NamedVector)

@@ -285,3 +285,48 @@ def test_effects_of_files_weights_and_exposure(tmp_path: Path) -> None:
         model.marginal_effects(rows, columns="visits")
     with pytest.raises(sf.EstimateError, match="infinity"):
         sf.GLM("binomial").fit({"a": [0.0, 1, 2, 3]}, [0, 0, 1, 1]).marginal_effects({"a": [0.0, 1.0]})
+
+
+# -- reference levels --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "multinomial"])
+def test_a_reference_level_is_chosen_by_column(family: Any, tmp_path: Path) -> None:
+    smf = pytest.importorskip("statsmodels.formula.api")
+    y = {"gaussian": "pain", "poisson": "visits", "multinomial": "kind"}[family]
+    rows = ROWS[[*X, y]]
+    model = sf.GLM(family, reference={"g": "w"}).fit(rows, y)
+    turned = sf.GLM(family, categorical={"g": ["w", "u", "v"]}).fit(rows, y)
+    assert model.parameters_.names == turned.parameters_.names
+    np.testing.assert_allclose(model.parameters_, turned.parameters_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(model.standard_errors_, turned.standard_errors_, rtol=1e-7)
+    assert model.contrasts("g").params.names[0].startswith("u - w")
+    path = tmp_path / "rows.csv"
+    rows.to_csv(path, index=False)
+    held = sf.GLM(family, reference={"g": "w"}).fit(path, y)
+    np.testing.assert_allclose(held.parameters_, model.parameters_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(sf.GLM.from_dict(model.to_dict()).predict(rows), model.predict(rows))
+    if family != "multinomial":
+        peer = getattr(smf, "ols" if family == "gaussian" else "poisson")(
+            f"{y} ~ x + z + C(g, Treatment('w')) + d", rows
+        )
+        params = peer.fit(**({} if family == "gaussian" else {"disp": 0, "tol": 1e-12})).params
+        for state in "uv":
+            expected = params[f"C(g, Treatment('w'))[T.{state}]"]
+            assert model.coefficients_[f"g[{state}]"] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reference": {"h": "u"}}, "no .*h|names 'h'"),
+        ({"reference": {"x": "u"}}, "holds numbers"),
+        ({"reference": {"g": "t"}}, "which no row holds"),
+        ({"reference": {"g": "u"}, "fit_intercept": False}, "no effect: without an intercept"),
+        ({"reference": {"g": "u"}, "formula": "visits ~ g"}, "contr.treatment"),
+        ({"reference": "u"}, "by column"),
+    ],
+)
+def test_reference_levels_that_are_none(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(sf.SufficeError, match=words):
+        sf.GLM("poisson", **options).fit(ROWS[[*X, "visits"]], "visits")

@@ -272,3 +272,18 @@ def test_a_row_that_decides_its_own_fit() -> None:
     rows = {"a": [0.0, 0.0, 0.0, 0.0, 1.0], "b": [1.0, 2.0, 3.0, 4.0, 5.0]}
     with pytest.raises(sf.EstimateError, match=r"Row 4 decides .* HC3"):
         sf.GLM(covariance="HC3").fit(rows, [1.0, 3.0, 2.0, 5.0, 1.0])
+
+
+def test_rows_elsewhere() -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    shown = ROWS[[*X, "firm", "count"]]
+    parts = dask.from_pandas(shown, npartitions=3)
+    kinds: list[Any] = ["HC3", sf.Clustered("firm")]
+    for kind in kinds:
+        memory, elsewhere = (
+            sf.GLM("poisson", covariance=kind).fit(rows, "count", columns=X) for rows in (shown, parts)
+        )
+        np.testing.assert_allclose(errors(elsewhere), errors(memory), rtol=1e-7)
+    np.testing.assert_allclose(elsewhere.marginal_effects(parts).bse, memory.marginal_effects(shown).bse, rtol=1e-7)
+    with pytest.raises(sf.OptionError, match="one after the other"):
+        elsewhere.with_covariance(sf.NeweyWest(2), parts, "count")

@@ -11,20 +11,18 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.attributes import Read, computed, reads
-from suffice.checks import choice
 from suffice.choices import (
     Collinear,
     Covariance,
     Dispersion,
     FamilyName,
-    Interval,
     LinkName,
+    MissingRows,
     Predicted,
     Registered,
     RegressionSolverName,
     Residual,
     UnknownLevel,
-    choices,
 )
 from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import NotFittedError, OptionError, shortened
@@ -33,7 +31,6 @@ from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run
 from suffice.fitting.estimator import ResponseEstimator, delegated_property
 from suffice.fitting.hypotheses import HypothesisTest, wald_test
-from suffice.fitting.inference import quantile, wald_intervals
 from suffice.fitting.named import NamedVector
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
@@ -43,10 +40,10 @@ from suffice.models.glm.error_kinds import Clustered, NeweyWest
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import RowOptions, WeightedRowOptions
+from suffice.models.glm.input import RowOptions
 from suffice.models.glm.matched import MatchedRows
-from suffice.models.glm.profile import profile_intervals
-from suffice.models.glm.results import degrees_of_freedom, likelihood_ratio, posterior_of
+from suffice.models.glm.missing import complete_rows, noted
+from suffice.models.glm.results import degrees_of_freedom, intervals_of, likelihood_ratio, posterior_of
 from suffice.models.glm.task import GLMTask
 from suffice.options import RunOptions, own_options
 from suffice.statistics import Summary
@@ -78,7 +75,9 @@ class GLM(ResponseEstimator):
         categorical: names of columns that are factors although they hold numbers, or a dict of their levels in order.
         unknown: what a level never seen does when predicting: "raise" or, without a formula, "pool" (average effect).
         collinear: what a column that is a combination of others does: "raise" or "drop".
-        reference: the class whose linear predictor is 0 in a multinomial model; the last unless said.
+        missing: what a row in memory without a value of some column does: "raise", or "drop", which a warning counts.
+        reference: the class whose linear predictor is 0 in a multinomial model, the last unless said; or the reference
+            levels of factors by column, ``{"dose": "none"}``, each the first level unless said.
         states: labels of the response in their order: (failure, success), or from the lowest to the highest.
         formula: read by formulaic, e.g. ``"y ~ a + C(b)"``.
         start: coefficients to start from, intercept first, or by name.
@@ -115,6 +114,7 @@ class GLM(ResponseEstimator):
         categorical: Any = None,
         unknown: UnknownLevel = "raise",
         collinear: Collinear = "raise",
+        missing: MissingRows = "raise",
         reference: Any = None,
         states: Any = None,
         formula: str | None = None,
@@ -180,8 +180,9 @@ class GLM(ResponseEstimator):
         task = self._task(vectors=roles.has_vectors(self, y))
         with named_causes(X):
             # The products of a fit are many and small: threads inside each would wait for one another.
+            given, left_out = complete_rows(given, task.options)
             fit = with_one_blas_thread(lambda: run(task, given, self._control()))
-            return remember(self._adopt(robust.with_errors(fit, task.options, given)), X)
+            return remember(self._adopt(noted(robust.with_errors(fit, task.options, given), left_out)), X)
 
     _read_again = roles.read_again
 
@@ -337,34 +338,7 @@ class GLM(ResponseEstimator):
         """Degrees of freedom of Student's t where the dispersion is estimated; None for the normal distribution."""
         return degrees_of_freedom(self.fitted_, self._fit_options().known_dispersion)
 
-    def intervals(
-        self,
-        level: float = 0.95,
-        *,
-        method: Interval = "wald",
-        X: object = None,
-        y: object = None,
-        **rows: Unpack[WeightedRowOptions],
-    ) -> NamedVector:
-        """Confidence intervals of the coefficients, (k, 2) by name, intercept first.
-
-        Args:
-            level: probability of each interval.
-            method: "wald", estimate +- quantile * standard error; or "profile", where twice the log-likelihood falls by
-                the quantile's square with all other coefficients at their best: needs the rows again.
-            X: the rows of the fit, for "profile".
-            y: their response.
-            rows: sample_weight, offset, exposure, trials, as for `fit`.
-        """
-        fitted = self.fitted_
-        if choice(method, "method", choices(Interval)) == "wald":
-            rowwise.no_rows({"X": X, "y": y, **rows})
-            ends = wald_intervals(np.asarray(self.parameters_), np.asarray(self.standard_errors_), level, self._df())
-            return NamedVector.of(ends, fitted.parameters.names)
-        if X is None and self._options["formula"] is None:
-            raise OptionError("Profile intervals need the rows again: intervals(method='profile', X=..., y=...).")
-        given, reach = Inputs(X, {"y": y, **rows}), quantile(level, self._df())
-        return NamedVector.of(profile_intervals(self._fit_options(), fitted, given, reach), fitted.parameters.names)
+    intervals = intervals_of
 
     def likelihood_ratio_test(self, other: Any) -> HypothesisTest:
         """Test this fit against a larger one of the same rows in which it is nested (or the other way round)."""

@@ -71,9 +71,10 @@ class ResponseFamily(ABC):
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse options of a model that the family has no use for."""
-        if options["reference"] is not None and self.response != "labels":
+        if not isinstance(options["reference"], Mapping | None) and self.response != "labels":
             raise OptionError(
-                f"reference= belongs to the multinomial family; the {self.name} family has none. Leave it out."
+                f"reference= belongs to the multinomial family; the {self.name} family has none. Leave it out, or give "
+                "the levels of factors by column: reference={'dose': 'none'}."
             )
 
     @abstractmethod

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from suffice.checks import byte_count, choice, is_number, truth
-from suffice.choices import Collinear, Dispersion, UnknownLevel, choices
+from suffice.choices import Collinear, Dispersion, MissingRows, UnknownLevel, choices
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError, shortened
 from suffice.fitting.control import LIMITS
@@ -23,6 +23,7 @@ from suffice.models.glm.solve import check_name
 CHOICES: dict[str, tuple[Any, ...]] = {
     "unknown": choices(UnknownLevel),
     "collinear": choices(Collinear),
+    "missing": choices(MissingRows),
 }
 #: Options that do not change what is fitted.
 ANY_TIME = LIMITS | {"start"}
@@ -168,6 +169,10 @@ def check_effects(options: Mapping[str, Any], family: ResponseFamily, known: flo
         )
     if options["formula"] is not None and options["categorical"] is not None:
         raise OptionError("categorical= has no effect with a formula; write C(column) in the formula.")
+    if options["formula"] is not None and isinstance(options["reference"], Mapping):
+        raise OptionError(
+            "reference= by column has no effect with a formula; write C(column, contr.treatment('level')) there."
+        )
     if options["keep_iterates"] and solver not in ("auto", "irls"):
         raise OptionError(f"keep_iterates=True keeps those of IRLS; the solver is {solver!r}. Set solver='irls'.")
     if callable(options["step_size"]) and options["decay"]:

@@ -35,8 +35,8 @@ def split_offset(formula: str) -> tuple[str, str | None]:
         formula = f"{before}{after}"
     if re.search(r"(?<![\w.])offset\(", formula):
         raise DataError(
-            f"The formula {formula!r} has an offset() within another term, or takes one away. An offset is a term of its "
-            "own: y ~ x + offset(log(t))."
+            f"The formula {formula!r} has an offset() within another term, or takes one away. An offset is a term of "
+            "its own: y ~ x + offset(log(t))."
         )
     formula = formula.rstrip()
     formula = f"{formula} 1" if formula.endswith("~") else formula or "1"

@@ -201,7 +201,7 @@ class FormulaTerms:
         """The columns that each term, and the response, is a function of."""
         sides = [side["terms"] for side in (self.right, self.left) if side is not None]
         words = [{word for factor, _ in term for word in (factor, *_words(factor))} for side in sides for term in side]
-        words += [] if self.offset is None else [{*_words(self.offset)}]
+        words += [] if self.offset is None else [set(_words(self.offset))]
         return [tuple(name for name in self.columns if name in some) for some in words]
 
     def joined_to(self, batch: Batch) -> Batch:

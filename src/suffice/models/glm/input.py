@@ -50,10 +50,17 @@ class Coding:
 
     constant: bool = True
     categorical: Mapping[Hashable, tuple[Hashable, ...] | None] = field(default_factory=dict)
+    references: Mapping[Hashable, Hashable] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, constant: bool, categorical: Any) -> Coding:
+    def of(cls, options: Mapping[str, Any]) -> Coding:
         """From the options of a model."""
+        coding = cls._levels(options["fit_intercept"], options["categorical"])
+        reference = options["reference"]
+        return replace(coding, references=dict(reference)) if isinstance(reference, Mapping) else coding
+
+    @classmethod
+    def _levels(cls, constant: bool, categorical: Any) -> Coding:
         if categorical is None:
             return cls(constant)
         if isinstance(categorical, Mapping):
@@ -85,6 +92,26 @@ class Coding:
                 f"categorical= names {listing(missing)}, and the explanatory columns are {listing(columns)}."
                 f"{meant(missing[0], columns)}"
             )
+        missing = [name for name in self.references if name not in columns]
+        if missing:
+            raise MissingColumnError(
+                f"reference= names {listing(missing)}, and the explanatory columns are {listing(columns)}."
+                f"{meant(missing[0], columns)} Of a response it is the label itself: reference='a'."
+            )
+
+    def check_references(self, factors: Mapping[Hashable, Factor]) -> None:
+        """Raise where a column with a reference level is no factor, or one that has a coefficient for each level."""
+        for name in self.references:
+            if name not in factors:
+                raise OptionError(
+                    f"reference= names {name!r}, which holds numbers and has no levels. Name it by categorical=, or "
+                    "leave it out."
+                )
+            if factors[name].full:
+                raise OptionError(
+                    f"reference= of {name!r} has no effect: without an intercept the first factor has a coefficient "
+                    "for each of its levels. Leave it out, or set fit_intercept=True."
+                )
 
 
 # -- tables in memory --------------------------------------------------------------------------------------------------
@@ -165,8 +192,9 @@ def read_columns(
         variable, column_codes = factor_codes(column(name), coding.declared(name))
         coding.check_levels(variable)
         counts = np.bincount(column_codes, minlength=variable.card)
-        entries[name] = factor_of(variable, counts, full=not coding.constant and not entries)
+        entries[name] = factor_of(variable, counts, coding, first=not entries)
         codes.append(pooled_codes(entries[name], variable, column_codes, "raise"))
+    coding.check_references(entries)
     return Design(coding.constant, tuple(entries.get(name, name) for name in names)), DesignRows(reals, tuple(codes))
 
 
@@ -187,9 +215,22 @@ def all_numbers(states: Sequence[Hashable]) -> bool:
     return all(state is None or state_key(state)[0] in ("number", "bool") for state in states)
 
 
-def factor_of(variable: Variable, counts: NDArray[Any], *, full: bool) -> Factor:
-    """A factor of the levels that some row holds, in their order."""
-    seen = np.flatnonzero(counts > 0)
+def factor_of(variable: Variable, counts: NDArray[Any], coding: Coding, *, first: bool) -> Factor:
+    """A factor of the levels that some row holds, in their order but for the reference that was chosen, which leads.
+
+    first: whether it is the first factor, which without an intercept has a coefficient for each level.
+    """
+    seen, full = np.flatnonzero(counts > 0), first and not coding.constant
+    if variable.name in coding.references:
+        wanted = coding.references[variable.name]
+        leading = variable.find(wanted)
+        if leading is None or leading not in seen:
+            held = [variable.states[level] for level in seen.tolist()]
+            raise OptionError(
+                f"reference= of {variable.name!r} is {shortened(wanted)}, which no row holds.{meant(wanted, held)} Its "
+                f"levels are: {listing(held)}."
+            )
+        seen = np.append(leading, seen[seen != leading])
     kept = replace(variable, states=tuple(variable.states[level] for level in seen.tolist()))
     return Factor(kept, counts[seen] / counts.sum(), full)
 

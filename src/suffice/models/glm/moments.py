@@ -63,7 +63,7 @@ def summarize_rows(given: Inputs, options: FitOptions) -> Summary:
         )
     wanted = explanatory(source, [y], given["columns"] if named else None)
     columns = [name for name in wanted if name != y]
-    coding = Coding.of(options.given["fit_intercept"], options.given["categorical"])
+    coding = Coding.of(options.given)
     _, factors = read_levels(source, columns, coding, None)
     domain = Domain([*(factors.get(name, Variable(name, "real")) for name in columns), Variable(y, "real")])
     return summarize_source(source, domain, (_question(domain),))
@@ -97,7 +97,7 @@ def read_moments(given: Inputs, options: FitOptions) -> RegressionData:
     for (name, value), reason in _OF_ROWS.items():
         if options.given[name] == value:
             raise OptionError(f"{name}={value!r} needs the rows, which a Summary does not hold: {reason}.")
-    coding = Coding.of(options.given["fit_intercept"], options.given["categorical"])
+    coding = Coding.of(options.given)
     question = _question(summary.domain)
     *columns, last = summary.domain.variables
     if last.name != question.variables[-1]:
@@ -124,7 +124,7 @@ def read_sums(given: Inputs, options: FitOptions) -> RegressionData | None:
         if not (isinstance(weight, str) and weight in source.columns):
             return None
         source.weigh_by(weight)
-    coding = Coding.of(options.given["fit_intercept"], options.given["categorical"])
+    coding = Coding.of(options.given)
     names = explanatory(source, [y], given["columns"])
     factors = read_levels(source, names, coding, None)[1]
     cells = math.prod(variable.card for variable in factors.values())
@@ -169,8 +169,9 @@ def _data_of(summary: Summary, coding: Coding) -> RegressionData:
     codes: list[Any] = []
     for variable, own in zip((v for v in columns if v.kind == "discrete"), cells.T, strict=True):
         counts = np.bincount(own, weights=weights, minlength=variable.card)
-        entries[variable.name] = factor_of(variable, counts, full=not coding.constant and not entries)
+        entries[variable.name] = factor_of(variable, counts, coding, first=not entries)
         codes.append(pooled_codes(entries[variable.name], variable, own, "raise"))
+    coding.check_references(entries)
     design = Design(coding.constant, tuple(entries.get(v.name, v.name) for v in columns))
     flat = values.reshape(len(weights), -1)
     table = DesignRows(np.ascontiguousarray(flat[:, :-1]), tuple(codes))

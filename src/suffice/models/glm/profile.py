@@ -14,6 +14,7 @@ from suffice.fitting.contract import Inputs
 from suffice.fitting.control import Control
 from suffice.models.glm.cumulative import cumulative_problem
 from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.missing import complete_rows
 from suffice.models.glm.priors import ahead_of
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rows import RegressionData, read_rows
@@ -60,7 +61,7 @@ def problem_of_fit(
     """
     if fitted.direction is not None or fitted.family == "multivariate_gaussian":
         raise EstimateError("Likelihoods of other coefficients are looked at where none is separated, of one response.")
-    data = read_rows(given, options)
+    data = read_rows(complete_rows(given, options)[0], options)
     if data.design.names != fitted.design.names:
         raise EstimateError("The rows are not those of the fit: their columns or levels differ.")
     problem = problem_at_fit(options, fitted, data)

@@ -6,23 +6,27 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from suffice.array_types import Flags, Floats
-from suffice.checks import is_number
+from suffice.checks import choice, is_number
+from suffice.choices import Interval, choices
 from suffice.errors import NotFittedError, OptionError
 from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_distribution import RegressionDistribution
 from suffice.fitting.contract import Inputs
 from suffice.fitting.hypotheses import HypothesisTest
-from suffice.fitting.inference import CHOSEN, Inference, quantile
+from suffice.fitting.inference import CHOSEN, Inference, quantile, wald_intervals
+from suffice.fitting.named import NamedVector
 from suffice.fitting.report import Report
 from suffice.fitting.row_marks import check_same_rows
 from suffice.models.glm.error_kinds import WHITE
+from suffice.models.glm.input import WeightedRowOptions
 from suffice.models.glm.profile import profile_intervals
+from suffice.models.glm.rowwise import no_rows
 
 if TYPE_CHECKING:
     from suffice.models.glm.declaration import GLM
@@ -82,6 +86,38 @@ def inference_of(model: GLM) -> Inference:
 def _at_corners(fitted: GLMFitted) -> Flags:
     """The coefficients, predictor by predictor, that a Laplace prior holds at its centre."""
     return replace(fitted, dropped=()).not_estimated().T.ravel()
+
+
+def intervals_of(
+    model: GLM,
+    level: float = 0.95,
+    *,
+    method: Interval = "wald",
+    X: object = None,
+    y: object = None,
+    **rows: Unpack[WeightedRowOptions],
+) -> NamedVector:
+    """Confidence intervals of the coefficients, (k, 2) by name, intercept first.
+
+    Args:
+        model: a fitted GLM.
+        level: probability of each interval.
+        method: "wald", estimate +- quantile * standard error; or "profile", where twice the log-likelihood falls by
+            the quantile's square with all other coefficients at their best: needs the rows again.
+        X: the rows of the fit, for "profile".
+        y: their response.
+        rows: sample_weight, offset, exposure, trials, as for `fit`.
+    """
+    fitted, options = model.fitted_, model._fit_options()
+    df = degrees_of_freedom(fitted, options.known_dispersion)
+    if choice(method, "method", choices(Interval)) == "wald":
+        no_rows({"X": X, "y": y, **rows})
+        ends = wald_intervals(np.asarray(model.parameters_), np.asarray(model.standard_errors_), level, df)
+        return NamedVector.of(ends, fitted.parameters.names)
+    if X is None and model._options["formula"] is None:
+        raise OptionError("Profile intervals need the rows again: intervals(method='profile', X=..., y=...).")
+    given, reach = Inputs(X, {"y": y, **rows}), quantile(level, df)
+    return NamedVector.of(profile_intervals(options, fitted, given, reach), fitted.parameters.names)
 
 
 def _profiled(model: GLM, level: float, given: Mapping[str, Any]) -> Floats:

@@ -24,6 +24,7 @@ from suffice.models.glm.error_kinds import WHITE, Clustered, Errors, NeweyWest, 
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import open_rows
+from suffice.models.glm.missing import complete_rows
 from suffice.models.glm.pieces import domain_of, sides_of, stream_of, table_of
 from suffice.models.glm.response import factor_codes
 from suffice.models.glm.row_answers import MeanAnswers
@@ -67,9 +68,8 @@ def with_covariance(model: GLM, covariance: Errors, X: object = None, y: object 
             raise OptionError(f"covariance={_named(kind)} needs the rows of the fit: with_covariance(..., X, y).")
         if fitted.direction is not None:
             raise EstimateError("Coefficients run to infinity, so that no score tells their errors; give a prior.")
-        fitted = covered(
-            fitted, kind, Inputs(X, given), model._options["unknown"], prior=model._options["prior"] is not None
-        )
+        complete, _ = complete_rows(Inputs(X, given), model._fit_options())
+        fitted = covered(fitted, kind, complete, model._options["unknown"], prior=model._options["prior"] is not None)
     other = copy.copy(model)
     other._fit = copy.copy(model._fit)
     assert other._fit is not None

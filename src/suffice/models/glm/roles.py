@@ -16,6 +16,7 @@ from suffice.fitting.driver import Fit, solve
 from suffice.fitting.sklearn_face import checked_rows, one_target, weights_of
 from suffice.models.glm.family import Family
 from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.missing import complete_rows, noted
 from suffice.models.glm.registry import declared
 from suffice.models.glm.task import GLMTask
 
@@ -90,8 +91,9 @@ def one_pass(model: Any, X: Any, y: Any, classes: Any, more: Mapping[str, Any]) 
     rows, y = rows_of(model, X, known=model._fit is not None), checked_response(model, y)
     known = None if model._bare_report() is None else model.fitted_
     task = GLMTask.of({**model._options, "states": first_classes(model, known, classes)})
-    data = task.read(Inputs(rows, {"y": y, **more}), known, "join")
-    return solve(task.one_pass(data, known), data, replace(model._control(), checkpoint=None))
+    given, left_out = complete_rows(Inputs(rows, {"y": y, **more}), task.options)
+    data = task.read(given, known, "join")
+    return noted(solve(task.one_pass(data, known), data, replace(model._control(), checkpoint=None)), left_out)
 
 
 def first_classes(model: Any, known: Any, classes: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -155,7 +155,7 @@ def read_response(family: ResponseFamily, states: tuple[Hashable, ...] | None, y
 def read_rows(given: Inputs, options: FitOptions) -> RegressionData:
     """Any data to rows; codes of labels have those of the reference last."""
     y, formula = given["y"], options.given["formula"]
-    coding = Coding.of(options.given["fit_intercept"], options.given["categorical"])
+    coding = Coding.of(options.given)
     if formula is None:
         return with_reference(
             replace(_read(given, options, coding), response=y if isinstance(y, str) else None), options
@@ -183,7 +183,7 @@ def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
 
 def reference_of(options: FitOptions, classes: tuple[Hashable, ...]) -> int:
     """The number of the label without coefficients: the last unless said."""
-    wanted = options.given["reference"]
+    wanted = None if isinstance(options.given["reference"], Mapping) else options.given["reference"]
     return Variable.discrete("y", classes).index(classes[-1] if wanted is None else wanted)
 
 

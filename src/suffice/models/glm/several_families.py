@@ -91,7 +91,7 @@ class OrdinalFamily(ResponseFamily):
             raise OptionError("The thresholds of ordered labels take the place of an intercept; leave fit_intercept.")
         if options["penalize_intercept"]:
             raise OptionError("The thresholds of ordered labels take no prior; leave penalize_intercept out.")
-        if options["reference"] is not None:
+        if not isinstance(options["reference"], Mapping | None):
             raise OptionError("Ordered labels have no reference class; give their order with states=[...].")
 
     def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:

@@ -234,10 +234,11 @@ def read_levels(
             if variable.origin == "seen" and name not in coding.categorical and all_numbers(variable.states):
                 continue
             coding.check_levels(variable)
-            entries[name] = factor_of(variable, counts, full=not coding.constant and not entries)
+            entries[name] = factor_of(variable, counts, coding, first=not entries)
             settled[name] = variable
         if label is not None:
             settled[label.name] = counted[label.name][0]
+    coding.check_references(entries)
     return Design(coding.constant, tuple(entries.get(name, name) for name in names)), settled
 
 

@@ -102,6 +102,16 @@ class GLMKind(NodeKind):
                 f"nodes[{name!r}] is a GLM with covariance={covariance!r}, which is made from single rows after a fit "
                 "of its own, and a network makes none. Use 'robust', or fit the GLM by itself."
             )
+        if isinstance(self.model._options["reference"], Mapping):
+            raise OptionError(
+                f"nodes[{name!r}] is a GLM with reference= by column, which has no effect: levels of parents keep the "
+                "order of their states. Declare it: states={name: [...]}."
+            )
+        if self.model._options["missing"] != "raise":
+            raise OptionError(
+                f"nodes[{name!r}] is a GLM with missing='drop', which has no effect: missing= of the network says what "
+                "missing values do. Leave it out."
+            )
         if self.model._options["unknown"] != "raise":
             raise OptionError(
                 f"nodes[{name!r}] is a GLM with unknown={self.model._options['unknown']!r}, which has no effect: a "
