@@ -135,7 +135,7 @@ def _plain(value: Any) -> Any:
     """Numbers, text, lists and dicts; dicts as pairs, because their keys need not be text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
         return value.item()
     if isinstance(value, Mapping):
         return {"pairs": [[_plain(key), _plain(one)] for key, one in value.items()]}
