@@ -74,7 +74,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "n_order": ("order",),
     "k": ("order", "n", "states"),
     # scikit-learn, sklearn-crfsuite, statsmodels, R
-    "alpha": ("prior",),
+    "alpha": ("prior", "level"),
     "C": ("prior",),
     "c1": ("prior",),
     "c2": ("prior",),

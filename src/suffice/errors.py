@@ -284,6 +284,8 @@ def shortened(value: object) -> str:
         text = repr(value)
     except ValueError:  # Python writes no integers of more than 4,300 digits.
         return f"a {type(value).__name__} with very long integers"
+    if text.startswith("<") and " object at 0x" in text:  # An address tells a reader nothing.
+        return f"a {type(value).__module__.partition('.')[0]} {type(value).__name__}"
     shape = getattr(value, "shape", None)
     if "\n" in text and isinstance(shape, tuple):  # A table or an array takes more than a line.
         return f"a {type(value).__name__} of shape {shape}"

@@ -28,6 +28,18 @@ def names() -> dict[str, Any]:
 
 E1 = "[('rain', 'wet')]"
 TABLE: list[Row] = [
+    (
+        f"BN({E1}, fixed={{'wet': [[0.9, 0.2], [0.1, 0.8]]}}, states={{'rain': ['no', 'yes'], 'wet': ['no', 'yes']}})"
+        ".fit(df)",
+        sf.OptionError,
+        "'rain': 'no' ... adds up to 1.1 ... Its columns do: give its transpose, parents first",
+    ),
+    (
+        f"BN({E1}, fixed={{'wet': [[0.9, 0.2, 1], [0.1, 0.8, 0]]}}, states={{'rain': ['no', 'yes', 'x'], 'wet': "
+        "['no', 'yes']}).fit(df)",
+        sf.OptionError,
+        "shape (2, 3); expected (3, 2). Give its transpose: parents first",
+    ),
     # options of the constructor: misspelt, or named as elsewhere
     *(
         (

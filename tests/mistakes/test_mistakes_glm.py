@@ -257,6 +257,7 @@ TABLE: list[Row] = [
     ("glm.residuals(df, y, offest=y)", NO_ARGUMENT, "GLM.residuals has no argument 'offest'"),
     ("glm.score(df, y[:5])", sf.DataError, "5 ... 60"),
     ("glm.anova(7)", sf.OptionError, "other is 7; expected a fitted GLM"),
+    ("glm.summary(alpha=0.1)", NO_ARGUMENT, "no argument 'alpha'. Did you mean 'level'? ... level, and the rows"),
     ("glm.summary(2)", sf.OptionError, "level is 2 ... expected"),
     ("glm.coef_", sf.MissingAttributeError, "'coef_' ... Did you mean 'coefficients_'?"),
     ("glm.params", sf.MissingAttributeError, "'params' ... Did you mean 'parameters_'?"),
@@ -282,3 +283,10 @@ def test_a_formula_that_cannot_be_read_is_shown_in_one_line_without_escapes(form
     assert message.isprintable(), repr(message)
     assert "⧛" not in message
     assert "unknown" not in message
+
+
+def test_a_family_of_another_library_is_named_without_its_address() -> None:
+    families = pytest.importorskip("statsmodels.api").families
+    message = r"family is a statsmodels Poisson; expected a distribution .* a name. Did you mean .poisson."
+    with pytest.raises(sf.OptionError, match=message):
+        sf.GLM(families.Poisson())

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from suffice.array_types import Flags, Floats
+from suffice.calls import meant_argument, taken_arguments
 from suffice.checks import is_number
-from suffice.errors import EstimateError, OptionError, SizeError, listing, shortened, warn
+from suffice.errors import CallError, EstimateError, OptionError, SizeError, listing, shortened, warn
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -210,6 +211,14 @@ def inference_of(model: Described, rows: Mapping[str, Any] = _NO_ROWS) -> Infere
     """
     model.report_  # noqa: B018  A model that is not fitted says so.
     portrait = model.portrait()
+    known_rows = ["data", *taken_arguments(getattr(type(model), "fit", inference_of))[1:]]
+    strange = [name for name in rows if name not in known_rows]
+    if strange:
+        near = meant_argument(strange[0], ["level", *known_rows])
+        raise CallError(
+            f"What a {type(model).__name__} says about its parameters has no argument {strange[0]!r}.{near} Its "
+            f"arguments are: level, and the rows of the fit: {listing(known_rows, 20).replace(chr(39), '')}."
+        )
     if rows:
         if portrait.inference_with is None:
             raise OptionError(

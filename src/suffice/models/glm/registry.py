@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from suffice.errors import OptionError, listing, meant
+from suffice.errors import OptionError, listing, meant, shortened
 from suffice.families.base import Distribution
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
@@ -97,7 +97,8 @@ def declared(given: object) -> Declared:
         size = options.get("size") if known.size is None else known.size
         return Declared(known.family, options.get("states"), known.dispersion, size)
     if not isinstance(given, str):
-        raise OptionError(f"family is {given!r}; expected a distribution such as Poisson(), or a name.")
+        near = meant(type(given).__name__, FAMILIES.names())
+        raise OptionError(f"family is {shortened(given)}; expected a distribution such as Poisson(), or a name.{near}")
     name = given.lower().replace("-", "_").replace(" ", "_")
     name = _OTHER_NAMES.get(name, name)
     registered = name in DISTRIBUTIONS.own() and name not in FAMILIES.own()

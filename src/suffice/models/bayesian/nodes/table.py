@@ -102,17 +102,20 @@ class TableNode(UnitFree):
                 f"The table of {name!r} is {values!r}; expected numbers of shape {shape} (parents, node)."
             ) from None
         if table.shape != shape:
-            raise OptionError(f"The table of {name!r} has shape {table.shape}; expected {shape}.")
+            turned = " Give its transpose: parents first, the states of the node last." * (table.shape == shape[::-1])
+            raise OptionError(f"The table of {name!r} has shape {table.shape}; expected {shape}.{turned}")
         rows = table.reshape(-1, domain.variables[-1].card)
         wrong = ~((rows >= 0).all(axis=1) & (np.abs(np.minimum(rows, 2.0).sum(axis=1) - 1) <= 1e-6))
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
             places = np.unravel_index(first, shape[:-1]) if len(domain) > 1 else ()
             where = {v.name: v.states[int(code)] for v, code in zip(domain.variables, places, strict=False)}
+            columns = rows.ndim == 2 and len(domain) > 1 and bool((np.abs(table.sum(axis=0) - 1) <= 1e-6).all())
+            turned = " Its columns do: give its transpose, parents first, the states of the node last." * columns
             raise OptionError(
                 f"The table of {name!r} has a row that is not a distribution{f' at {where!r}' if where else ''}: "
                 f"{listing(rows[first].tolist())}, which adds up to {sum(rows[first].tolist()):g}; expected numbers of "
-                "at least 0 that add up to 1."
+                f"at least 0 that add up to 1.{turned}"
             )
         return cls(domain, rows, np.zeros_like(rows), np.full(rows.shape[1], 1.0 / rows.shape[1]))
 
