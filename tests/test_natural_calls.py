@@ -460,3 +460,16 @@ def test_a_list_of_labels_read_as_texts_is_told() -> None:
         assert sf.MarkovChain(tokens="characters").fit(words).states_ == chain.states_
         sf.MarkovChain().fit(["ACGT", "GGA", "ACCA", "TTGA", "CAGA", "GATA"])
         sf.MarkovChain().fit(list("abba") * 3)
+
+
+@pytest.mark.parametrize("make", [lambda: sf.MarkovNetwork(["e", "c"]), lambda: sf.BayesianNetwork("e -> c")])
+def test_a_column_of_counts_that_is_not_read_is_told(make: Any) -> None:
+    cells = pd.DataFrame({"e": [0, 0, 1, 1], "c": [0, 1, 0, 1], "Freq": [10, 20, 30, 5]})
+    with pytest.warns(sf.LeftOutWarning, match=r"'Freq' was not read: every row counted.*sample_weight='Freq'") as said:
+        net = make().fit(cells)
+    assert said[0].filename == __file__
+    assert net.report_.weight == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert make().fit(cells, sample_weight="Freq").report_.weight == 65
+        assert make().fit(cells.drop(columns="Freq")).report_.weight == 4

@@ -1,5 +1,6 @@
 """Tables of counts with sums among their cells, and flat tables whose counts nobody named: said, never guessed."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,10 @@ def test_a_state_named_all_that_holds_no_sums_is_a_state() -> None:
 @pytest.mark.parametrize("name", ["Freq", "count", "n", "Weights"])
 def test_a_column_of_counts_that_nobody_named_is_said(model: Any, name: str) -> None:
     frame = FLAT.rename(columns={"Freq": name})
-    fitted = model([("A", "B")]).fit(frame)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = model([("A", "B")]).fit(frame)
+    assert [warning.category for warning in caught] == [sf.LeftOutWarning] * (name in ("Freq", "count"))
     assert fitted.report_.weight == 6
     wanted = f"the column '{name}' was not read: every row counted once"
     (note,) = [note for note in fitted.report_.warnings if note.startswith(wanted)]
@@ -76,7 +80,8 @@ def test_nothing_is_said_where_weights_are_given_or_the_column_is_read(tmp_path:
     assert rows.report_.warnings == ()
     path = tmp_path / "flat.csv"
     FLAT.to_csv(path, index=False)
-    (note,) = sf.BayesianNetwork([("A", "B")]).fit(path).report_.warnings
+    with pytest.warns(sf.LeftOutWarning, match="was not read"):
+        (note,) = sf.BayesianNetwork([("A", "B")]).fit(path).report_.warnings
     assert note.startswith("the column 'Freq' was not read")
 
 

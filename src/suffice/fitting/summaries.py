@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from suffice.domain import Domain, Variable
-from suffice.errors import KindWarning, OptionError, Remark, listing
+from suffice.errors import KindWarning, LeftOutWarning, OptionError, Remark, listing
 from suffice.fitting.contract import Fitted, Inputs, Problem, Purpose
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
@@ -40,6 +40,8 @@ _UNREAD_COUNTS = (
 )
 #: Names, in small letters, that such columns have in tables of counts.
 _NAMES_OF_COUNTS = frozenset({"freq", "frequency", "count", "counts", "n", "weight", "weights"})
+#: Those that no measured column has: weights may be of bodies, and n of anything.
+_SURELY_COUNTS = frozenset({"freq", "frequency", "count", "counts"})
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,8 @@ def read_columns(
     )
     if not source.weighted and len(source.columns) > len(required):
         unread = [name for name in source.columns if name not in required and _may_count(name)]
-        notes += tuple(_UNREAD_COUNTS.format(name) for name in unread)
+        lines = ((_UNREAD_COUNTS.format(name), str(name).lower() in _SURELY_COUNTS) for name in unread)
+        notes += tuple(Remark(text, LeftOutWarning) if sure else text for text, sure in lines)
     return domain, notes
 
 
