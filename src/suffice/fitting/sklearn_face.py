@@ -27,6 +27,7 @@ from suffice.errors import (
     warn,
 )
 from suffice.fitting.matrices import RowMatrix, matrix_of, string_names
+from suffice.table import Table
 
 #: What a user meets at a place where scikit-learn would say the same.
 ONE_AXIS = (
@@ -54,8 +55,8 @@ M = TypeVar("M", bound=KeepsFit)
 
 
 def only_converts(values: object) -> bool:
-    """Whether values say no more of themselves than that they can be an array: they have not even a length."""
-    return hasattr(values, "__array__") and not hasattr(values, "__len__")
+    """Whether values say no more of themselves than that they can be an array: no length, and no names as a `Table`."""
+    return hasattr(values, "__array__") and not (hasattr(values, "__len__") or isinstance(values, Table))
 
 
 def checked_rows(model: Any, X: Any, *, known: bool, sparse: bool = False, no_columns: bool = False) -> Any:
