@@ -18,8 +18,6 @@ from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing, shortened
 from suffice.formats.networks import FactorNetwork, GradedCauses, TableNetwork
 from suffice.models.bayesian.declaration import BayesianNetwork
-from suffice.models.bayesian.nodes.noisy_kinds import NoisyMax, given_noisy_max
-from suffice.models.bayesian.nodes.noisy_max import NoisyMaxNode
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.registry import Registry
 
@@ -223,6 +221,8 @@ def _of_tables(network: TableNetwork) -> BayesianNetwork:
 
 def _with_causes(network: TableNetwork) -> BayesianNetwork:
     """A network some of whose nodes are noisy-MAX."""
+    from suffice.models.bayesian.nodes.noisy_kinds import NoisyMax, given_noisy_max
+
     domain, parents = network.domain, network.parents
     kinds: dict[Hashable, NoisyMax] = {}
     nodes: dict[Hashable, Any] = {}
@@ -256,14 +256,21 @@ def to_table_network(model: object, *, graded: bool = False) -> TableNetwork:
             "'.suffice'."
         )
     nodes = {name: model.node(name) for name in model.nodes}
-    causes = {
-        name: GradedCauses(node.order, node.inactive, *node.alone)
-        for name, node in nodes.items()
-        if graded and isinstance(node, NoisyMaxNode) and node.parents
-    }
+    causes = _causes_of(nodes) if graded else {}
     tables = {name: model.table(name).values for name in nodes if name not in causes}
     domain = Domain(node.domain[name] for name, node in nodes.items())
     return TableNetwork(domain, {name: model.parents(name) for name in nodes}, tables, causes=causes)
+
+
+def _causes_of(nodes: dict[Hashable, Any]) -> dict[Hashable, GradedCauses]:
+    """The noisy-MAX nodes among some."""
+    from suffice.models.bayesian.nodes.noisy_max import NoisyMaxNode
+
+    return {
+        name: GradedCauses(node.order, node.inactive, *node.alone)
+        for name, node in nodes.items()
+        if isinstance(node, NoisyMaxNode) and node.parents
+    }
 
 
 def to_factor_network(model: Any) -> FactorNetwork:
