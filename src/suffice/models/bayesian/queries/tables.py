@@ -18,7 +18,6 @@ from suffice.engines.workers import worker_count
 from suffice.errors import DataError, EstimateError, OptionError, SizeError, listing
 from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
-from suffice.models.bayesian.nodes.noisy_max_chain import card_of
 from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
 from suffice.models.evidence import Names, RowDistributions, read_evidence
@@ -57,8 +56,8 @@ class TableInference:
     def plan(self) -> TreePlan:
         """The junction tree; a plan that would not fit is an error before any allocation."""
         scopes = [names for names, _ in self.factors]
-        private = {name: card_of(name) for names in scopes for name in names if name not in self.domain}
-        return plan_tree(self._cards | private, scopes)
+        private = {name for names in scopes for name in names if name not in self.domain}
+        return plan_tree(self._cards | _cards_of(private), scopes)
 
     @property
     def _cards(self) -> dict[Hashable, int]:
@@ -365,6 +364,15 @@ class TableInference:
         """`n` rows of codes by node, from the exact posterior."""
         codes = self.posterior(*self.evidence(given), given).sample(n, random_state=rng)
         return {name: codes[:, column] for column, name in enumerate(self.domain.names)}
+
+
+def _cards_of(private: set[Hashable]) -> dict[Hashable, int]:
+    """States of private variables of chains; networks without any load nothing of these."""
+    if not private:
+        return {}
+    from suffice.models.bayesian.nodes.noisy_max_chain import card_of
+
+    return {name: card_of(name) for name in private}
 
 
 def _impossible(given: object) -> EstimateError:
