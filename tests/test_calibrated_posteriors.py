@@ -13,6 +13,7 @@ import pytest
 
 import suffice as sf
 from calibration import DRAWS, LEVEL, REPEATS, Floats, One, Simulated, repeated, stretched, within, wrong
+from untyped import untyped
 
 Generator = np.random.Generator
 
@@ -23,7 +24,7 @@ Generator = np.random.Generator
 
 def of_scalar(law: Any, rng: Generator, name: str, truth: float, new: float) -> One:
     """Of a law with one parameter: the parameter, one more row, and the interval."""
-    draws = {name: law.posterior_.sample(DRAWS, rng), "next": law.predictive_.sample(DRAWS, rng)}
+    draws = {name: untyped(law.posterior_).sample(DRAWS, rng), "next": untyped(law.predictive_).sample(DRAWS, rng)}
     return One({name: truth, "next": new}, draws, within(law.credible_intervals(LEVEL)[name], truth))
 
 
@@ -108,10 +109,10 @@ def normal(rng: Generator, wrong: float = 0.0) -> One:
     mean = rng.normal(-1.0, np.sqrt(variance / 0.7))
     rows = rng.normal(mean, np.sqrt(variance), 5)
     law = sf.Normal(prior=sf.NormalInverseGamma(3.0 + wrong, 1.5, 0.7, -1.0)).fit(rows[:4])
-    drawn, ends = law.posterior_.sample(DRAWS, rng), law.credible_intervals(LEVEL)
+    drawn, ends = untyped(law.posterior_).sample(DRAWS, rng), law.credible_intervals(LEVEL)
     truth = {"mean": mean, "variance": variance, "ratio": (mean + 1) ** 2 / variance, "next": rows[4]}
     ratio = (drawn["mean"] + 1) ** 2 / drawn["variance"]
-    draws = {**drawn, "ratio": ratio, "next": law.predictive_.sample(DRAWS, rng)}
+    draws = {**drawn, "ratio": ratio, "next": untyped(law.predictive_).sample(DRAWS, rng)}
     return One(truth, draws, [within(ends[name], truth[name]) for name in ("mean", "variance")])
 
 
@@ -126,8 +127,8 @@ def simplex(p: Any) -> dict[str, Any]:
 
 
 def of_states(law: Any, rng: Generator, truth: Floats, new: int) -> One:
-    draws = simplex(law.posterior_.sample(DRAWS, rng)) | {"next": law.predictive_.sample(DRAWS, rng)}
-    return One(simplex(truth) | {"next": new}, draws, within(law.posterior_.intervals(LEVEL), truth))
+    draws = simplex(untyped(law.posterior_).sample(DRAWS, rng)) | {"next": untyped(law.predictive_).sample(DRAWS, rng)}
+    return One(simplex(truth) | {"next": new}, draws, within(untyped(law.posterior_).intervals(LEVEL), truth))
 
 
 @repeated
@@ -202,7 +203,7 @@ def normal_vector(rng: Generator, wrong: float = 0.0) -> One:
             "distance": square,
         }
 
-    drawn, new = law.posterior_.sample(DRAWS, rng), law.predictive_.sample(DRAWS, rng)
+    drawn, new = untyped(law.posterior_).sample(DRAWS, rng), untyped(law.predictive_).sample(DRAWS, rng)
     ends, truth = law.credible_intervals(LEVEL), read(mean, precision)
     inside = np.append(within(ends["mean"], mean), within(ends["variance"], np.diag(np.linalg.inv(precision))))
     draws = read(drawn["mean"], drawn["precision"]) | {"next": new[:, 0], "difference": new[:, 0] - new[:, 1]}
@@ -216,10 +217,10 @@ def normal_vector_of_known_covariance(rng: Generator, wrong: float = 0.0) -> One
     rows = rng.multivariate_normal(mean, covariance, 4)
     told = np.linalg.inv(np.linalg.inv(before) + wrong * np.linalg.inv(covariance))
     law = sf.MultivariateNormal(covariance=covariance, prior=sf.MultivariateNormal(CENTRE, told)).fit(rows[:3])
-    drawn, new = law.posterior_.sample(DRAWS, rng), law.predictive_.sample(DRAWS, rng)
+    drawn, new = untyped(law.posterior_).sample(DRAWS, rng), untyped(law.predictive_).sample(DRAWS, rng)
     truth = {"first": mean[0], "second": mean[1], "sum": mean.sum(), "next": rows[3].sum()}
     draws = {"first": drawn[:, 0], "second": drawn[:, 1], "sum": drawn.sum(axis=1), "next": new.sum(axis=1)}
-    return One(truth, draws, within(law.posterior_.intervals(LEVEL), mean))
+    return One(truth, draws, within(untyped(law.posterior_).intervals(LEVEL), mean))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -249,26 +250,28 @@ def of_table(posterior: Any, p: Floats, rng: Generator) -> Simulated:
 def table_by_a_number(rng: Generator, wrong: float = 0.0) -> Simulated:
     p, states, rows = table_rows(rng, np.full((REPEATS, 3), 0.7))
     net = sf.BayesianNetwork([("a", "b")], states=states, prior=0.7 + wrong).fit(rows)
-    return of_table(net.posterior_["b"], p, rng)
+    return of_table(untyped(net.posterior_)["b"], p, rng)
 
 
 def table_by_an_array(rng: Generator, wrong: float = 0.0) -> Simulated:
     alpha = rng.uniform(0.5, 3.0, (REPEATS, 3))
     p, states, rows = table_rows(rng, alpha)
     told = {"a": 1.0, "b": alpha + np.array([wrong, 0.0, 0.0])}
-    return of_table(sf.BayesianNetwork([("a", "b")], states=states, prior=told).fit(rows).posterior_["b"], p, rng)
+    return of_table(
+        untyped(sf.BayesianNetwork([("a", "b")], states=states, prior=told).fit(rows).posterior_)["b"], p, rng
+    )
 
 
 def table_k2(rng: Generator, wrong: float = 0.0) -> Simulated:
     p, states, rows = table_rows(rng, np.full((REPEATS, 3), 1.0))
     net = sf.BayesianNetwork([("a", "b")], states=states, prior=1.0 + wrong if wrong else "k2").fit(rows)
-    return of_table(net.posterior_["b"], p, rng)
+    return of_table(untyped(net.posterior_)["b"], p, rng)
 
 
 def table_jeffreys(rng: Generator, wrong: float = 0.0) -> Simulated:
     p, states, rows = table_rows(rng, np.full((REPEATS, 3), 0.5))
     net = sf.BayesianNetwork([("a", "b")], states=states, prior=0.5 + wrong if wrong else "jeffreys").fit(rows)
-    return of_table(net.posterior_["b"], p, rng)
+    return of_table(untyped(net.posterior_)["b"], p, rng)
 
 
 def table_bdeu(rng: Generator, wrong: float = 0.0) -> Simulated:
@@ -276,7 +279,7 @@ def table_bdeu(rng: Generator, wrong: float = 0.0) -> Simulated:
     p, states, rows = table_rows(rng, np.full((REPEATS, 3), 0.8))
     size = (0.8 + wrong) * 3 * REPEATS
     net = sf.BayesianNetwork([("a", "b")], states=states, prior="bdeu", equivalent_sample_size=size).fit(rows)
-    return of_table(net.posterior_["b"], p, rng)
+    return of_table(untyped(net.posterior_)["b"], p, rng)
 
 
 def table_bde(rng: Generator, wrong: float = 0.0) -> Simulated:
@@ -289,14 +292,14 @@ def table_bde(rng: Generator, wrong: float = 0.0) -> Simulated:
     p, states, rows = table_rows(rng, np.tile(alpha, (REPEATS, 1)))
     size = (3.0 + 3 * wrong) * REPEATS
     net = sf.BayesianNetwork([("a", "b")], states=states, prior=before, equivalent_sample_size=size).fit(rows)
-    return of_table(net.posterior_["b"], p, rng)
+    return of_table(untyped(net.posterior_)["b"], p, rng)
 
 
 @repeated
 def table_without_parents(rng: Generator, wrong: float = 0.0) -> One:
     p = rng.dirichlet([1.0, 2.0, 0.7])
     net = sf.BayesianNetwork({"b": []}, states={"b": [0, 1, 2]}, prior={"b": [1.0 + wrong, 2.0, 0.7]})
-    posterior = net.fit({"b": rng.choice(3, 4, p=p)}).posterior_["b"]
+    posterior = untyped(net.fit({"b": rng.choice(3, 4, p=p)}).posterior_)["b"]
     low, high = posterior.intervals(LEVEL)
     inside = within(np.stack([low.values, high.values], axis=-1), p)
     return One(simplex(p), simplex(posterior.sample(DRAWS, rng)), inside)
@@ -314,7 +317,7 @@ def tied_tables(rng: Generator, wrong: float = 0.0) -> One:
     net = sf.BayesianNetwork(
         [("t0", "t1"), ("t1", "t2")], states={name: [0, 1, 2] for name in names}, tied=[names[1:]], prior=told
     ).fit(dict(zip(names, steps, strict=True)))
-    drawn = net.posterior_["t2"].sample(DRAWS, rng)
+    drawn = untyped(net.posterior_)["t2"].sample(DRAWS, rng)
     return One({f"{at}": p[at, 1] for at in range(3)}, {f"{at}": drawn[:, at, 1] for at in range(3)})
 
 
@@ -361,7 +364,7 @@ def node_regression(on: str) -> Callable[..., Simulated]:
         prior = {"y": sf.LinearGaussianPrior(ALPHA + wrong, BETA, AT, on=on)}
         rows = {"a": X[:5, 1], "b": X[:5, 2], "y": y[:5]}
         net = sf.BayesianNetwork({"y": ["a", "b"]}, states=dict.fromkeys("aby", "real"), prior=prior).fit(rows)
-        return of_regression(net.posterior_["y"], weights, variance, X[5], y[5], rng)
+        return of_regression(untyped(net.posterior_)["y"], weights, variance, X[5], y[5], rng)
 
     return simulate
 
@@ -392,7 +395,7 @@ def node_regressions_by_state(on: str) -> Callable[..., Simulated]:
         prior = {"y": sf.LinearGaussianPrior(ALPHA + wrong, BETA, AT, on=on)}
         net = sf.BayesianNetwork({"y": ["s", "x"]}, states=states, prior=prior).fit(data)
         weights, variance = np.array([w for w, _ in found]), np.array([v for _, v in found])
-        return of_regressions(net.posterior_["y"], weights, variance, rng)
+        return of_regressions(untyped(net.posterior_)["y"], weights, variance, rng)
 
     return simulate
 
@@ -403,7 +406,7 @@ def node_normals_by_state(rng: Generator, wrong: float = 0.0) -> Simulated:
     data = {"s": np.repeat(np.arange(REPEATS), 3), "y": rng.normal(*(np.repeat(v, 3) for v in (mean, variance**0.5)))}
     prior = {"y": sf.NormalInverseGamma(ALPHA + wrong, BETA, 0.6, AT)}
     net = sf.BayesianNetwork([("s", "y")], states={"s": list(range(REPEATS)), "y": "real"}, prior=prior).fit(data)
-    return of_regressions(net.posterior_["y"], mean[:, None], variance, rng)
+    return of_regressions(untyped(net.posterior_)["y"], mean[:, None], variance, rng)
 
 
 def node_under_bge(child: str) -> Callable[..., Simulated]:
@@ -415,7 +418,7 @@ def node_under_bge(child: str) -> Callable[..., Simulated]:
         columns = {"a": rows[:5, 0], "b": rows[:5, 1]}
         prior = told_wishart(wrong, names=["a", "b"])
         net = sf.BayesianNetwork([("a", "b")], states=dict.fromkeys("ab", "real"), prior=prior)
-        posterior = net.fit(columns).posterior_[child]
+        posterior = untyped(net.fit(columns).posterior_)[child]
         if child == "a":
             return of_regression(posterior, mean[:1], np.linalg.inv(precision)[0, 0], np.ones(1), rows[5, 0], rng)
         slope = -precision[0, 1] / precision[1, 1]
@@ -435,7 +438,7 @@ def glm_regression(prior: str, free: bool) -> Callable[..., Simulated]:
         if prior == "normal-inverse-gamma":
             told = sf.NormalInverseGamma(ALPHA + wrong, BETA, strength, AT)
         model = sf.GLM("gaussian", prior=told, penalize_intercept=not free).fit(X[:5, 1:], y[:5])
-        return of_regression(model.posterior_, weights, variance, X[5], y[5], rng)
+        return of_regression(untyped(model.posterior_), weights, variance, X[5], y[5], rng)
 
     return simulate
 
@@ -446,7 +449,7 @@ def glm_node(rng: Generator, wrong: float = 0.0) -> One:
     X, y = regression_rows(rng, weights, variance)
     told = sf.GLM("gaussian", prior=sf.LinearGaussianPrior(ALPHA + wrong, BETA, AT, on="all"))
     net = sf.BayesianNetwork({"y": ["a", "b"]}, states=dict.fromkeys("aby", "real"), nodes={"y": told})
-    posterior = net.fit({"a": X[:5, 1], "b": X[:5, 2], "y": y[:5]}).posterior_["y"]
+    posterior = untyped(net.fit({"a": X[:5, 1], "b": X[:5, 2], "y": y[:5]}).posterior_)["y"]
     return of_regression(posterior, weights, variance, X[5], y[5], rng)
 
 
@@ -465,7 +468,7 @@ def glm_of_known_variance(rng: Generator, wrong: float = 0.0) -> One:
     X, y = regression_rows(rng, weights, 1.5)
     prior = sf.Normal(AT, 1 / (1 / 0.5 + wrong))
     model = sf.GLM("gaussian", prior=prior, penalize_intercept=True, dispersion=1.5).fit(X[:, 1:], y)
-    return of_weights(model.posterior_, weights, rng)
+    return of_weights(untyped(model.posterior_), weights, rng)
 
 
 @repeated
@@ -475,7 +478,9 @@ def glm_of_known_variance_and_dependent_weights(rng: Generator, wrong: float = 0
     X, y = regression_rows(rng, weights, 1.5)
     told = np.linalg.inv(np.linalg.inv(covariance) + wrong * np.eye(3))
     prior = sf.MultivariateNormal([0.5, -0.5, 1.0], told)
-    return of_weights(sf.GLM("gaussian", prior=prior, dispersion=1.5).fit(X[:, 1:], y).posterior_, weights, rng)
+    return of_weights(
+        untyped(sf.GLM("gaussian", prior=prior, dispersion=1.5).fit(X[:, 1:], y).posterior_), weights, rng
+    )
 
 
 def glm_by_laplace(family: Any) -> Callable[..., Simulated]:
@@ -489,7 +494,7 @@ def glm_by_laplace(family: Any) -> Callable[..., Simulated]:
         given = {"exposure": np.full(400, 3.0)} if family == "poisson" else {}
         prior = sf.Normal(0.0, 0.25)
         model = sf.GLM(family, prior=prior, penalize_intercept=True).fit(X[:, 1:], y.astype(int), **given)
-        return of_weights(model.posterior_, weights, rng)
+        return of_weights(untyped(model.posterior_), weights, rng)
 
     return simulate
 
@@ -504,7 +509,7 @@ def glm_of_vectors(free: bool) -> Callable[..., Simulated]:
         X = np.column_stack([np.ones(6), rng.normal(size=6)])
         Y = X @ weights + noise[2:]
         model = sf.GLM("multivariate_gaussian", prior=told_wishart(wrong), penalize_intercept=not free)
-        posterior = model.fit(X[:5, 1:], Y[:5]).posterior_
+        posterior = untyped(model.fit(X[:5, 1:], Y[:5]).posterior_)
         drawn, ends = posterior.sample(DRAWS, rng), posterior.intervals(LEVEL)
 
         def read(weights: Any, covariance: Any) -> dict[str, Any]:

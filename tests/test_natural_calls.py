@@ -198,7 +198,7 @@ def test_one_parent_has_no_order(tmp_path: Path) -> None:
     with pytest.raises(sf.OptionError, match=r"parent_order= is for '.uai' and '.xdsl' files"):
         sf.read(tmp_path / "net.bif", parent_order="reversed")
     with pytest.raises(sf.OptionError, match="parent_order is 'backwards'"):
-        sf.read(tmp_path / "net.uai", parent_order="backwards")  # type: ignore[arg-type]
+        sf.read(tmp_path / "net.uai", parent_order="backwards")  # type: ignore[call-overload]
 
 
 STEPS = np.concatenate([RNG.normal(0, 1, (100, 2)), RNG.normal(5, 1, (100, 2))])

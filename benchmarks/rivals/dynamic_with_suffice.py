@@ -50,6 +50,6 @@ def smooth_hmm(data: Data) -> Run:
     model.fit(sequences[:2])
 
     def run() -> object:
-        return np.stack(model.predict_proba(sequences))
+        return np.stack([*model.predict_proba(sequences)])
 
     return run

@@ -10,6 +10,7 @@ from scipy import stats
 
 import suffice as sf
 from families.law_oracles import Grid, maximise, weighted
+from untyped import untyped
 
 Floats = NDArray[np.float64]
 
@@ -120,7 +121,7 @@ def test_mean_of_the_covariance_exists_only_above_n_plus_one() -> None:
 def test_posterior_predictive_and_evidence(weights: NDArray[np.int64] | None) -> None:
     rows = ROWS if weights is None else weighted(ROWS, weights)
     law = sf.MultivariateNormal(prior=PRIOR).fit(FRAME, sample_weight=weights)
-    posterior, n = law.posterior_, len(rows)
+    posterior, n = untyped(law.posterior_), len(rows)
     # log p(rows | mean, W) + log prior - log posterior is the evidence at every point.
     found = []
     for seed in range(3):
@@ -144,7 +145,7 @@ def test_posterior_predictive_and_evidence(weights: NDArray[np.int64] | None) ->
     assert law.log_evidence_ == pytest.approx(evidence, rel=1e-11)
     np.testing.assert_allclose(posterior.inverse_scale_, state.inverse_scale_, rtol=1e-11)
     np.testing.assert_allclose(posterior.mean_, state.mean_, rtol=1e-11)
-    assert law.predictive_.df_ == pytest.approx(posterior.dof_ - 2)
+    assert untyped(law.predictive_).df_ == pytest.approx(posterior.dof_ - 2)
     np.testing.assert_allclose(law.covariance_, posterior.inverse_scale_ / (posterior.dof_ - 4), rtol=1e-12)
     assert law.report_.parameterisation == "in (mean, covariance)"
 
@@ -169,7 +170,7 @@ def test_map_maximises_the_raw_posterior_in_mean_and_precision() -> None:
     assert law.report_.parameterisation == "in (mean, precision)"
     # The same mode taken in (mean, covariance) would be another point.
     assert law.covariance_[0, 0] != pytest.approx(
-        law.posterior_.inverse_scale_[0, 0] / (law.posterior_.dof_ + 2 + 2), rel=1e-2
+        untyped(law.posterior_).inverse_scale_[0, 0] / (untyped(law.posterior_).dof_ + 2 + 2), rel=1e-2
     )
 
 
@@ -208,7 +209,9 @@ def test_one_dimension_is_normal_inverse_gamma() -> None:
     assert one.log_evidence_ == pytest.approx(two.log_evidence_, rel=1e-12)
     assert one.mean_[0] == pytest.approx(two.mean_, rel=1e-13)
     assert one.covariance_[0, 0] == pytest.approx(two.variance_, rel=1e-13)
-    np.testing.assert_allclose(one.predictive_.log_prob(x[:, None]), two.predictive_.log_prob(x), rtol=1e-12)
+    np.testing.assert_allclose(
+        untyped(one.predictive_).log_prob(x[:, None]), untyped(two.predictive_).log_prob(x), rtol=1e-12
+    )
     np.testing.assert_allclose(one.credible_intervals()["mean"][0], two.credible_intervals()["mean"], rtol=1e-12)
     np.testing.assert_allclose(
         one.credible_intervals()["variance"][0], two.credible_intervals()["variance"], rtol=1e-12
@@ -218,7 +221,7 @@ def test_one_dimension_is_normal_inverse_gamma() -> None:
 def test_few_rows_work_with_a_prior() -> None:
     empty = sf.summarize(sf.MultivariateNormal(), FRAME) * 0.0
     law = sf.MultivariateNormal(prior=PRIOR).fit(empty)
-    assert law.posterior_ is PRIOR
+    assert untyped(law.posterior_) is PRIOR
     assert law.log_evidence_ == 0
     np.testing.assert_allclose(law.covariance_, T / 1.5)
     one = sf.MultivariateNormal(prior=PRIOR, estimate="map").fit(FRAME[:1])
@@ -232,7 +235,7 @@ def test_few_rows_work_with_a_prior() -> None:
 
 def test_posterior_from_a_summary() -> None:
     summary = sf.summarize(sf.MultivariateNormal(), FRAME)
-    fitted = sf.MultivariateNormal(prior=PRIOR).fit(FRAME).posterior_
+    fitted = untyped(sf.MultivariateNormal(prior=PRIOR).fit(FRAME).posterior_)
     for found in (PRIOR.posterior(summary), PRIOR.posterior(summary, likelihood=sf.MultivariateNormal())):
         np.testing.assert_array_equal(found.inverse_scale_, fitted.inverse_scale_)
     with pytest.raises(sf.OptionError, match="dimensions"):

@@ -294,3 +294,13 @@ def test_a_damaged_summary_gives_the_one_error_or_a_valid_summary(tmp_path: Path
         assert storage.loads(storage.dumps(kept)) == kept
         assert ending == ".json" or kept == EVERYTHING
     assert 0 < valid < len(whole) / 11
+
+
+def test_what_is_read_is_of_the_class_that_is_expected(tmp_path: Path) -> None:
+    sf.Normal(1.0, 2.0).write(tmp_path / "law.json")
+    law = sf.read(tmp_path / "law.json", sf.Normal)
+    assert (law.mean_, law.variance_) == (1.0, 2.0)
+    with pytest.raises(sf.FileFormatError, match="holds a Normal; expected a GLM"):
+        sf.read(tmp_path / "law.json", sf.GLM)
+    with pytest.raises(sf.OptionError, match="kind is 'GLM'; expected the class of what the file holds"):
+        sf.read(tmp_path / "law.json", "GLM")  # type: ignore[call-overload]

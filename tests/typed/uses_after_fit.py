@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tempfile import TemporaryDirectory
 from typing import assert_type
 
 import numpy as np
@@ -32,3 +33,6 @@ def main() -> None:
     assert_type(test.p_value, float)
     assert_type(sf.wald_test(law, "mean"), HypothesisTest)
     assert_type(sf.score_test(sf.MarkovNetwork([("a",), ("b",)]).fit({"a": [0, 1], "b": [1, 0]}), "ab"), HypothesisTest)
+    with TemporaryDirectory() as folder:
+        law.write(f"{folder}/law.json")
+        assert_type(sf.read(f"{folder}/law.json", sf.Normal), sf.Normal)

@@ -67,7 +67,8 @@ def bayesian() -> None:
     assert_type(linear.joint_gaussian().mean, Floats)
     target = sf.BayesianNetwork([("a", "b")], target="b", objective="joint", prior=1.0).fit(STATES)
     assert_type(target.score(STATES, STATES["b"]), float)
-    assert_type(target.classes_, Any)
+    assert_type(target.classes_, NDArray[Any])
+    assert_type(target.n_iter_, int)
     given = sf.BayesianNetwork.from_tables(
         net.table("b").domain, {"b": ["a"]}, {"a": [0.5, 0.5], "b": net.table("b").values}
     )

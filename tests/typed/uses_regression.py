@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 import suffice as sf
 from suffice.array_types import Floats
+from suffice.families.matrix_regression_distribution import MatrixRegressionDistribution
+from suffice.families.regression_distribution import RegressionDistribution
 from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.named import NamedVector
 from suffice.fitting.parameter_table import EstimateTable, NumberTable, ParameterTable
@@ -63,6 +65,8 @@ def main() -> None:
     assert_type(kept.history_, tuple[Any, ...])
     ordered = sf.GLM("ordinal", prior=sf.Normal(variance=1.0)).fit(X, [0, 1, 0, 1, 2])
     assert_type(ordered.thresholds_, NamedVector)
+    assert_type(ordered.posterior_, RegressionDistribution | MatrixRegressionDistribution | sf.MultivariateNormal)
+    assert_type(ordered.n_iter_, int)
     online = sf.GLM("poisson", solver="sgd", prior=sf.Normal(variance=1.0)).fit(X, y)
     assert_type(online.updates_, int)
     several = sf.GLM("multivariate_gaussian").fit(

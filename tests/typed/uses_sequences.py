@@ -4,11 +4,14 @@ from collections.abc import Hashable
 from typing import Any, assert_type
 
 import numpy as np
+from numpy.typing import NDArray
 
 import suffice as sf
 from suffice.array_types import Floats
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight
 from suffice.models.conditional_field.evaluation import Evaluation
+from suffice.models.conditional_field.marginals import Marginals
+from suffice.models.hidden_markov.decoding import BestPaths
 
 
 def chain() -> None:
@@ -47,11 +50,14 @@ def hidden() -> None:
     assert_type(model.columns_, list[Hashable] | None)
     assert_type(model.standard_errors_, dict[str, Any])
     assert_type(model.sample(3), tuple[Any, Any])
-    model.forecast(rows, 2)
-    model.match_states(rows, [["s", "t", "s", "t"], ["t", "t", "s"]])
-    model.predict(rows, method="posterior")
-    assert_type(model.decode(rows), tuple[float, Any])
-    model.best_paths(rows, 2)
+    assert_type(model.forecast(rows, 2), Floats | list[Floats])
+    assert_type(model.filter(rows), Floats | list[Floats])
+    assert_type(model.pairwise(rows), Floats | list[Floats])
+    assert_type(model.predict_proba(rows), Floats | list[Floats])
+    assert_type(model.best_paths(rows, 2), BestPaths)
+    assert_type(model.match_states(rows, [["s", "t", "s", "t"], ["t", "t", "s"]]), dict[Hashable, Hashable])
+    assert_type(model.predict(rows, method="posterior"), NDArray[Any] | list[NDArray[Any]])
+    assert_type(model.decode(rows), tuple[float, NDArray[Any] | list[NDArray[Any]]])
     searched = sf.HiddenMarkovModel(2, sf.Categorical(), prior=1.0, n_init=2, random_state=0).fit(rows)
     assert_type(searched.scores_, tuple[float, ...])
     assert_type(searched.n_expectations_, int)
@@ -79,8 +85,8 @@ def tagger() -> None:
     assert_type(model.top_features(3), list[StateWeight])
     assert_type(model.top_transitions(3), list[TransitionWeight])
     assert_type(model.evaluate(X, y), Evaluation)
-    model.predict(X)
-    model.predict_marginals(X)
+    assert_type(model.predict(X), list[list[Any]])
+    assert_type(model.predict_marginals(X), list[Marginals])
     framed = sf.ChainCRF(prior=sf.Normal(variance=1.0), boundaries=True, conditioned_transitions=True).fit(X, y)
     assert_type(framed.start_weights_, Floats)
     assert_type(framed.end_weights_, Floats)

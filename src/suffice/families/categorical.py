@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,9 @@ from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.member import FamilyMember
 from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
+
+if TYPE_CHECKING:
+    from suffice.families.dirichlet_mixture import DirichletMixture
 
 #: States that were never seen are named up to this many, then counted.
 MOST_NAMED = 20
@@ -324,6 +327,7 @@ class Categorical(ExponentialFamily):
 
     member_class = CategoricalMember
     probabilities_: Floats
+    posterior_: Read[Dirichlet | DirichletMixture]
     predictive_: Read[Categorical]
 
     def __init__(

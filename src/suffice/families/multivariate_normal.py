@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,9 @@ from suffice.families.vectors import VectorFamily, VectorMember, columns_option
 from suffice.fitting.control import Control
 from suffice.options import own_options
 from suffice.statistics import Moments, Statistic, Summary
+
+if TYPE_CHECKING:
+    from suffice.families.normal_wishart import NormalWishart
 
 
 class MultivariateNormalMember(VectorMember):
@@ -423,6 +426,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     member_class = MultivariateNormalMember
     mean_: Floats
     covariance_: Floats
+    posterior_: Read[NormalWishart | MultivariateNormal]
 
     def __init__(
         self,
@@ -435,8 +439,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         progress: bool = False,
     ) -> None:
         """See the class."""
-        options = own_options(locals())
-        super().__init__(**options | {"columns": columns_option(columns)})
+        super().__init__(**own_options(locals()) | {"columns": columns_option(columns)})
 
     variance = answered_by(MultivariateNormalMember.variance)
     mean = answered_by(MultivariateNormalMember.mean)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats
+from suffice.attributes import Read
 from suffice.checks import draw_count
 from suffice.choices import Estimate
 from suffice.domain import Domain
@@ -24,6 +25,10 @@ from suffice.families.normals import Normals, log_density
 from suffice.families.scalar import ScalarFamily, ScalarMember
 from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary
+
+if TYPE_CHECKING:
+    from suffice.families.normal_inverse_gamma import NormalInverseGamma
+    from suffice.families.student import StudentT
 
 
 class NormalMember(ScalarMember):
@@ -349,6 +354,9 @@ class Normal(ScalarFamily, ConjugatePrior):
     member_class = NormalMember
     mean_: float
     variance_: float
+
+    posterior_: Read[NormalInverseGamma | Normal]
+    predictive_: Read[StudentT | Normal]
 
     def __init__(
         self,

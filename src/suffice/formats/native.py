@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from suffice.models.bayesian.nodes.table import TableNode
 from suffice.registry import Registry
 
 FilePath = str | os.PathLike[str]
+M = TypeVar("M")
 
 
 class Format(NamedTuple):
@@ -44,17 +45,36 @@ def register(ending: str, load: Callable[[FilePath], Any], save: Callable[[FileP
     FORMATS.register(ending, lambda: Format(load, save))
 
 
-def read(path: FilePath, *, parent_order: ParentOrder | None = None) -> Any:
+@overload
+def read(path: FilePath, *, parent_order: ParentOrder | None = None) -> Any: ...
+
+
+@overload
+def read(path: FilePath, kind: type[M], *, parent_order: ParentOrder | None = None) -> M: ...
+
+
+def read(path: FilePath, kind: type[Any] | None = None, *, parent_order: ParentOrder | None = None) -> Any:
     """Load the object in a file: a model, a distribution, a `Summary`; the ending says the format.
 
     ``.json`` and ``.suffice`` give back what was written, to the bit. A ``.json`` that lists nodes, arcs and the
     distribution of each node is read as a network. A file that is damaged, hostile or written by a newer version raises
     `FileFormatError` and builds nothing.
 
+    kind: the class that is expected, such as ``sf.GLM``: an object of another one is an error, and checkers know the
+        type of what is read.
     parent_order: of the tables of ``.uai`` and ``.xdsl`` files: ``"forward"`` where the last parent is the fastest, as
         these formats say, ``"reversed"`` where the first one is, as pyAgrum writes them. By default as the file says
         who wrote it; a UAI file does not, and a warning says how it is read.
     """
+    if not (kind is None or isinstance(kind, type)):
+        raise OptionError(f"kind is {shortened(kind)}; expected the class of what the file holds, such as sf.GLM.")
+    loaded = _opened(path, parent_order)
+    if kind is not None and not isinstance(loaded, kind):
+        raise FileFormatError(f"{os.fspath(path)!r} holds a {type(loaded).__name__}; expected a {kind.__name__}.")
+    return loaded
+
+
+def _opened(path: FilePath, parent_order: ParentOrder | None) -> Any:
     known = _format_of(path)
     if parent_order is None:
         return known.load(path)

@@ -16,6 +16,7 @@ import suffice as sf
 from network_files import shared
 from regression_data import codes_of, domain_of, learn, mixed, summarised
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior, LinearGaussianLearner
+from untyped import untyped
 
 Floats = NDArray[np.float64]
 
@@ -187,15 +188,15 @@ def test_joint_prior_estimates() -> None:
     frame = mixed(15)[["a", "b", "y"]]
     prior = JointPrior(LAW, ("a", "b", "y"))
     node = learn(frame, ("a", "b", "y"), prior=prior)
-    posterior = sf.MultivariateNormal(prior=LAW).fit(frame).posterior_
+    posterior = untyped(sf.MultivariateNormal(prior=LAW).fit(frame).posterior_)
     scale, mean = posterior.inverse_scale_, posterior.mean_
     slopes = np.linalg.solve(scale[:2, :2], scale[:2, 2])
     np.testing.assert_allclose(node.weights_, [mean[2] - slopes @ mean[:2], *slopes], rtol=1e-11)
     left = scale[2, 2] - slopes @ scale[:2, 2]
     assert node.variance_ == pytest.approx(left / 2 / (posterior.dof_ / 2 - 1), rel=1e-11)
     mode = learn(frame, ("a", "b", "y"), prior=prior, estimate="map")
-    assert mode.variance_ == pytest.approx(mode.posterior_.mode()["variance"], rel=1e-13)
-    law = node.posterior_
+    assert mode.variance_ == pytest.approx(untyped(mode.posterior_).mode()["variance"], rel=1e-13)
+    law = untyped(node.posterior_)
     draws = posterior.sample(100_000, random_state=0)
     covariance = np.linalg.inv(draws["precision"])
     slope = np.linalg.solve(covariance[:, :2, :2], covariance[:, :2, 2:])[..., 0]
@@ -239,8 +240,8 @@ def test_intervals_are_those_of_student_and_inverse_gamma() -> None:
     assert node.at(g="z") == pytest.approx({"(intercept)": 0.0, "a": 0.0, "(variance)": 1.0})
     assert node.posterior_distribution(g="z").alpha_ == 2.0
     assert node.standard_errors_[3].tolist() == pytest.approx([1.0, 1.0])
-    table = node.posterior_
-    assert table.at(g="v").weights_.tolist() == law.weights_.tolist()  # type: ignore[union-attr]
+    table = untyped(node.posterior_)
+    assert table.at(g="v").weights_.tolist() == law.weights_.tolist()
     intervals = table.intervals(0.9)
     np.testing.assert_allclose(intervals["weights"][1].T, expected, rtol=1e-10)  # type: ignore[arg-type]
     np.testing.assert_allclose(intervals["variance"][1], variance, rtol=1e-10)

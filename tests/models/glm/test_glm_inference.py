@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 import suffice as sf
+from untyped import untyped
 
 Floats = NDArray[np.float64]
 
@@ -212,7 +213,7 @@ def test_a_normal_prior_is_taken_off_the_sum(penalize: bool) -> None:
     assert certificate.bound is penalize
     assert certificate.value_gap is not None
     assert certificate.value_gap < 1e-14
-    posterior = model.posterior_
+    posterior = untyped(model.posterior_)
     np.testing.assert_allclose(posterior.mean_, model.parameters_)
     mu = np.exp(DESIGN @ model.parameters_)
     information = DESIGN.T @ (DESIGN * mu[:, None]) + np.diag(held / 0.1)
@@ -311,7 +312,7 @@ def test_the_conjugate_posterior_of_a_gaussian_regression() -> None:
         precision = DESIGN.T @ DESIGN + np.diag(held)
         mean = np.linalg.solve(precision, DESIGN.T @ REAL + 0.3 * held)
         np.testing.assert_allclose(model.parameters_, mean, rtol=1e-10)
-        posterior = model.posterior_
+        posterior = untyped(model.posterior_)
         shape = 3.0 + 0.5 * (150 - (on == "parents"))
         left = REAL - DESIGN @ mean
         scale = 2.0 + 0.5 * (left @ left + held @ (mean - 0.3) ** 2)

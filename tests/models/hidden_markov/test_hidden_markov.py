@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import suffice as sf
+from untyped import untyped
 
 Floats = NDArray[np.float64]
 
@@ -58,9 +59,9 @@ def test_answers_equal_the_sum_over_all_paths(text: str) -> None:
     assert model.score_samples([text])[0] == pytest.approx(total, rel=1e-12)
     np.testing.assert_allclose(model.predict_proba([text])[0], single, atol=1e-13)
     np.testing.assert_allclose(model.pairwise([text])[0], double, atol=1e-13)
-    assert model.predict([text])[0].tolist() == list(paths[0][1])
-    assert model.predict([text], method="posterior")[0].tolist() == single.argmax(axis=1).tolist()
-    best = model.best_paths([text], 3)[0]
+    assert untyped(model.predict([text]))[0].tolist() == list(paths[0][1])
+    assert untyped(model.predict([text], method="posterior"))[0].tolist() == single.argmax(axis=1).tolist()
+    best = untyped(model.best_paths([text], 3))[0]
     assert [value for _, value in best] == pytest.approx([value for value, _ in paths[:3]], rel=1e-12)
     for t in range(len(text)):
         _, part, _, _ = enumerated(logs[: t + 1])
@@ -170,7 +171,10 @@ def test_the_forms_of_sequences_give_one_fit() -> None:
     for other in fits[1:]:
         assert np.array_equal(other.transitions_, fits[0].transitions_)
         assert np.array_equal(other.emission_probabilities_, fits[0].emission_probabilities_)
-    assert fits[0].predict(words)[2].tolist() == fits[2].predict(flat, lengths=[5, 1, 4, 2])[6:10].tolist()
+    assert (
+        untyped(fits[0].predict(words))[2].tolist()
+        == untyped(fits[2].predict(flat, lengths=[5, 1, 4, 2]))[6:10].tolist()
+    )
 
 
 def test_counts_can_be_added_and_taken_out() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import suffice as sf
 from suffice.sources.base import Source
+from untyped import untyped
 
 
 def steps(people: int = 50, seed: int = 0) -> pd.DataFrame:
@@ -188,13 +189,13 @@ def test_partitions_are_decoded_where_they_are() -> None:
     ).set_index(["person", "time"])
     frame = dask.from_pandas(MIXED, npartitions=3)
     form: dict[str, Any] = {"group": "person", "order": "time", "columns": "u"}
-    states = fitted.predict(frame, **form).compute().set_index(["person", "time"]).sort_index()
+    states = untyped(fitted.predict(frame, **form)).compute().set_index(["person", "time"]).sort_index()
     assert states["state_"].tolist() == right["state"].tolist()  # The frame has a column "state" of its own.
-    shares = fitted.predict_proba(frame, **form).compute().set_index(["person", "time"]).sort_index()
+    shares = untyped(fitted.predict_proba(frame, **form)).compute().set_index(["person", "time"]).sort_index()
     assert list(shares.columns) == ["low", "high"]
     np.testing.assert_allclose(shares["low"], right["low"], rtol=1e-12)
     sizes = sf.HiddenMarkovModel(2, sf.Gamma(), max_iter=5).fit(lists("size"))
-    answers = sizes.predict(frame, group="person", order="time", columns="size").compute()
+    answers = untyped(sizes.predict(frame, group="person", order="time", columns="size")).compute()
     expected = np.concatenate(sizes.predict(lists("size"))).tolist()
     assert answers.set_index(["person", "time"]).sort_index()["state_"].tolist() == expected
 

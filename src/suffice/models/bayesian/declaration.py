@@ -37,6 +37,8 @@ from suffice.table import Table
 
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from suffice.fitting.portrait import Portrait
     from suffice.models.bayesian.size_report import SizeReport
     from suffice.models.bayesian.task import NetworkTask
@@ -293,9 +295,9 @@ class BayesianNetwork(SummaryEstimator):
     predict_proba = Offered(targeted(NetworkFitted.predict_proba), without_table)
     predict = Offered(targeted(NetworkFitted.predict), without_target)
     score = targeted_score
-    classes_ = property(classes_of)
+    classes_: Read[NDArray[Any]] = computed(classes_of)
     _role = role_of
-    n_iter_ = property(steps_of)
+    n_iter_: Read[int] = computed(steps_of)
     query_rows = delegated(NetworkFitted.query_rows)
     sample = drawn(NetworkFitted.sample)
 

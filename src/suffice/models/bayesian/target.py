@@ -20,6 +20,8 @@ from suffice.models.bayesian.structure import Parents, is_form
 from suffice.records import set_fields
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from suffice.models.bayesian.fitted import NetworkFitted
 
 #: A network with a target.
@@ -287,7 +289,7 @@ def steps_of(net: Any) -> int:
     return max(int(net.report_.iterations), 0 if net.target is None else 1)
 
 
-def classes_of(net: Any) -> Any:
+def classes_of(net: Any) -> NDArray[Any]:
     """The states of the target in the order of `predict_proba`, as scikit-learn calls them."""
     from suffice.families.base import take_states
 

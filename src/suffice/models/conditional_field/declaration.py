@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, overload
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from suffice.models.conditional_field.task import FieldTask
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
+    from suffice.models.conditional_field.marginals import Marginals
 
 
 #: What a reader of the estimates has to know.
@@ -170,6 +171,12 @@ class ConditionalField(Estimator):
         form = task.form.reading(X, columns)
         return None if form is None else task.table(X, form, y, sample_weight)
 
+    @overload
+    def predict(self, X: Iterable[Any]) -> list[list[Any]]: ...
+
+    @overload
+    def predict(self, X: Any, **columns: Unpack[TableColumns]) -> Any: ...
+
     def predict(self, X: Any, **columns: Unpack[TableColumns]) -> Any:
         """The most probable labels of each example: of sequences by Viterbi; of a table, the label of each row.
 
@@ -180,6 +187,12 @@ class ConditionalField(Estimator):
         """
         decoder, table = self._decoder(), self._table(X, columns)
         return decoder.predict(X) if table is None else in_the_kind_of(X, table.mapped(decoder, marginals=False))
+
+    @overload
+    def predict_marginals(self, X: Iterable[Any]) -> list[Marginals]: ...
+
+    @overload
+    def predict_marginals(self, X: Any, **columns: Unpack[TableColumns]) -> Any: ...
 
     def predict_marginals(self, X: Any, **columns: Unpack[TableColumns]) -> Any:
         """The probability of every label at every step or node, given the whole example: an array (steps, label) each.

@@ -43,7 +43,13 @@ from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowOptions
 from suffice.models.glm.matched import MatchedRows
 from suffice.models.glm.missing import complete_rows, noted
-from suffice.models.glm.results import degrees_of_freedom, intervals_of, likelihood_ratio, posterior_of
+from suffice.models.glm.results import (
+    CoefficientPosterior,
+    degrees_of_freedom,
+    intervals_of,
+    likelihood_ratio,
+    posterior_of,
+)
 from suffice.models.glm.task import GLMTask
 from suffice.options import RunOptions, own_options
 from suffice.statistics import Summary
@@ -324,7 +330,7 @@ class GLM(ResponseEstimator):
     free_dispersion_: Read[bool] = delegated_property(GLMFitted.free_dispersion)
 
     @property
-    def posterior_(self) -> Any:
+    def posterior_(self) -> CoefficientPosterior:
         """The posterior of the coefficients: exact where the prior is conjugate, else Laplace's approximation.
 
         The exact one is joint with the variance or, of vectors, with the covariance of the residuals. Laplace's is the

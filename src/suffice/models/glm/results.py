@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from suffice.models.glm.declaration import GLM
     from suffice.models.glm.fitted import GLMFitted
 
+#: Joint with the variance, or with the covariance of the residuals; Laplace's approximation.
+CoefficientPosterior = RegressionDistribution | MatrixRegressionDistribution | MultivariateNormal
+
 
 def degrees_of_freedom(fitted: GLMFitted, known: float | None) -> float | None:
     """Those of Student's t where the dispersion is estimated; None for the normal distribution.
@@ -43,7 +46,7 @@ def degrees_of_freedom(fitted: GLMFitted, known: float | None) -> float | None:
     return df if estimated and df > 0 else None
 
 
-def posterior_of(fitted: GLMFitted) -> Any:
+def posterior_of(fitted: GLMFitted) -> CoefficientPosterior:
     """The exact posterior under a conjugate prior, or Laplace's approximation under a Gaussian one."""
     if fitted.posterior is not None:
         return (RegressionDistribution if fitted.single else MatrixRegressionDistribution)(*fitted.posterior)

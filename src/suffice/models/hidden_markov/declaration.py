@@ -9,7 +9,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats
 from suffice.attributes import Read
@@ -23,7 +23,7 @@ from suffice.fitting.estimator import StatesEstimator, delegated, delegated_prop
 from suffice.fitting.report import CountedRows, Curvature, Report
 from suffice.fitting.sklearn_face import role_of_sequences
 from suffice.models.hidden_markov.counting import KnownSequences
-from suffice.models.hidden_markov.decoding import LabelledStates, StateDecoder
+from suffice.models.hidden_markov.decoding import BestPaths, LabelledStates, StateDecoder, StatePaths, StateShares
 from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
@@ -314,7 +314,7 @@ class HiddenMarkovModel(StatesEstimator):
         group: Hashable | None = None,
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
-    ) -> Any:
+    ) -> StatePaths:
         """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior").
 
         Of a Dask, Spark or Ray frame with `group` one of the same kind: a row for each of its rows, with group, order
@@ -323,7 +323,8 @@ class HiddenMarkovModel(StatesEstimator):
         choice(method, "method", choices(PathMethod))
         form = SequenceForm(lengths, group, order, columns)
         there = self._task().decoded(sequences, form, self.fitted_, method)
-        return self._answered(sequences, form, methodcaller("states", method)) if there is None else there
+        answer = self._answered(sequences, form, methodcaller("states", method)) if there is None else there
+        return cast(StatePaths, answer)
 
     def predict_proba(
         self,
@@ -333,14 +334,14 @@ class HiddenMarkovModel(StatesEstimator):
         group: Hashable | None = None,
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
-    ) -> Any:
+    ) -> StateShares:
         """P(state at a step | whole sequence) (steps, K): smoothing.
 
         Of a frame of Dask, Spark or Ray a frame, as in `predict`, with a column for each state.
         """
         form = SequenceForm(lengths, group, order, columns)
         there = self._task().decoded(sequences, form, self.fitted_, PROBABILITIES)
-        return self._answered(sequences, form, StateDecoder.smoothed) if there is None else there
+        return cast(StateShares, self._answered(sequences, form, StateDecoder.smoothed) if there is None else there)
 
     def decode(
         self,
@@ -350,7 +351,7 @@ class HiddenMarkovModel(StatesEstimator):
         group: Hashable | None = None,
         order: Hashable | None = None,
         columns: Sequence[Hashable] | None = None,
-    ) -> tuple[float, Any]:
+    ) -> tuple[float, StatePaths]:
         """Log P(path, sequence) of the most probable path, summed over sequences, and its states as in `predict`."""
         form = SequenceForm(lengths, group, order, columns)
         there = self._task().answered(sequences, form, self.fitted_, methodcaller("best", 1))
@@ -358,42 +359,42 @@ class HiddenMarkovModel(StatesEstimator):
             return self._asked(sequences, form).decoded()
         return float(np.sum([log for [(_, log)] in there])), [path for [(path, _)] in there]
 
-    def filter(self, sequences: Any, lengths: ArrayLike | None = None, **form: Unpack[ColumnOptions]) -> Any:
+    def filter(self, sequences: Any, lengths: ArrayLike | None = None, **form: Unpack[ColumnOptions]) -> StateShares:
         """P(state at a step | sequence up to that step) (steps, K)."""
-        return self._answered(sequences, SequenceForm(lengths, **form), StateDecoder.filtered)
+        return cast(StateShares, self._answered(sequences, SequenceForm(lengths, **form), StateDecoder.filtered))
 
-    def pairwise(self, sequences: Any, lengths: ArrayLike | None = None, **form: Unpack[ColumnOptions]) -> Any:
+    def pairwise(self, sequences: Any, lengths: ArrayLike | None = None, **form: Unpack[ColumnOptions]) -> StateShares:
         """P(state at a step, state at the next | whole sequence) (steps - 1, K, K).
 
         A list of such arrays, but for one sequence that is no list of sequences.
         """
-        return self._answered(sequences, SequenceForm(lengths, **form), StateDecoder.pairs)
+        return cast(StateShares, self._answered(sequences, SequenceForm(lengths, **form), StateDecoder.pairs))
 
-    def best_paths(self, sequences: Any, n: int = 2, **form: Unpack[FormOptions]) -> Any:
+    def best_paths(self, sequences: Any, n: int = 2, **form: Unpack[FormOptions]) -> BestPaths:
         """The `n` most probable paths of each sequence with their log P(path, sequence), best first.
 
         For one sequence a list of pairs (states, log probability), else a list of such lists; fewer where there are
         fewer paths.
         """
         n = number_beside(n, "n")
-        return self._answered(sequences, SequenceForm(**form), methodcaller("best", n))
+        return cast(BestPaths, self._answered(sequences, SequenceForm(**form), methodcaller("best", n)))
 
     def sample_paths(
         self, sequences: Any, n: int = 1, *, random_state: Any = None, **form: Unpack[FormOptions]
-    ) -> list[Any]:
+    ) -> list[NDArray[Any]] | list[list[NDArray[Any]]]:
         """`n` paths of states drawn from P(states | sequence): a list of `n` answers in the form of the sequences."""
         n = number_beside(n, "n")
         return self._asked(sequences, SequenceForm(**form)).drawn_paths(n, generator(random_state))
 
     # -- future and samples ------------------------------------------------------------------------------------------
 
-    def forecast(self, sequences: Any, steps: int = 1, **form: Unpack[FormOptions]) -> Any:
+    def forecast(self, sequences: Any, steps: int = 1, **form: Unpack[FormOptions]) -> StateShares:
         """P(state | sequence) (steps, K) for the steps that follow a sequence; a list where there are several.
 
         `forecast_distribution` makes distributions of observations of them.
         """
         steps = number_beside(steps, "steps")
-        return self._answered(sequences, SequenceForm(**form), methodcaller("ahead", steps))
+        return cast(StateShares, self._answered(sequences, SequenceForm(**form), methodcaller("ahead", steps)))
 
     forecast_distribution = delegated(HiddenMarkovFitted.forecast_distribution)
 

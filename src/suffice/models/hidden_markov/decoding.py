@@ -27,6 +27,12 @@ from suffice.models.hidden_markov.input import Opened, check_possible, numbered
 Codes = NDArray[np.intp]
 T = TypeVar("T")
 
+#: Of one sequence an array, of several a list of them: labels of states, and shares of states at each step.
+StatePaths = NDArray[Any] | list[NDArray[Any]]
+StateShares = Floats | list[Floats]
+#: Of a sequence its paths with their log-probabilities, best first; of several a list of such lists.
+BestPaths = list[tuple[NDArray[Any], float]] | list[list[tuple[NDArray[Any], float]]]
+
 
 class StateBlock(Protocol):
     """A block of sequences that answers, each time with log P of each of them (n,)."""
