@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from suffice.fitting.bootstrap import Bootstrap as Bootstrap
     from suffice.fitting.comparing import compare as compare
     from suffice.fitting.hypotheses import wald_test as wald_test
+    from suffice.fitting.pooling import pool as pool
     from suffice.fitting.report import Certificate as Certificate
     from suffice.fitting.report import Report as Report
     from suffice.fitting.summarizing import summarize as summarize
@@ -190,6 +191,7 @@ _EXPORTS: dict[str, str] = {
     "Bootstrap": "suffice.fitting.bootstrap",
     "compare": "suffice.fitting.comparing",
     "likelihood_ratio_test": "suffice.models.nesting",
+    "pool": "suffice.fitting.pooling",
     "score_test": "suffice.models.score_tests",
     "wald_test": "suffice.fitting.hypotheses",
     # results and files

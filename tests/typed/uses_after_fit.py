@@ -12,6 +12,7 @@ from suffice.fitting.comparing import ModelComparison
 from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.named import NamedVector
 from suffice.fitting.parameter_table import ParameterTable
+from suffice.fitting.pooling import PooledEstimates
 
 
 def main() -> None:
@@ -33,6 +34,9 @@ def main() -> None:
     assert_type(test.p_value, float)
     assert_type(sf.wald_test(law, "mean"), HypothesisTest)
     assert_type(sf.score_test(sf.MarkovNetwork([("a",), ("b",)]).fit({"a": [0, 1], "b": [1, 0]}), "ab"), HypothesisTest)
+    pooled = sf.pool([law, sf.Normal().fit(rows + 1.0)])
+    assert_type(pooled, PooledEstimates)
+    assert_type(pooled.missing_information, NamedVector)
     with TemporaryDirectory() as folder:
         law.write(f"{folder}/law.json")
         assert_type(sf.read(f"{folder}/law.json", sf.Normal), sf.Normal)
