@@ -103,6 +103,13 @@ def matrix_rank(matrix: Any) -> int:
     return int((values > TOLERANCE * values[0]).sum())
 
 
+def column_space(matrix: Floats) -> Floats:
+    """An orthonormal basis (n, rank) of the span of the columns of a matrix (n, k), whatever their units."""
+    sizes = np.linalg.norm(matrix, axis=0)
+    left, values, _ = np.linalg.svd(matrix[:, sizes > 0.0] / sizes[sizes > 0.0], full_matrices=False)
+    return np.asarray(left[:, values > TOLERANCE * values.max(initial=0.0)])
+
+
 def inverse_and_flat(information: Floats, still: float = 0.0) -> tuple[Floats, Floats, Floats]:
     """The pseudo-inverse of a symmetric matrix (k, k) that is not negative, and directions along which it is 0.
 
