@@ -138,7 +138,7 @@ NUMBERS = pd.DataFrame(MATRIX, columns=["a", "b", "c"])
 SQUARES = NUMBERS[:10].cov()
 GAUSS = {
     **NET, "y": WEIGHTS, "given": {"a": 1.0}, "covariance": SQUARES, "sample_mean": np.full(3, 0.1), "n": 9,
-    "what": "covariance", "unlearn.data": NUMBERS[:10],
+    "what": "covariance", "level": 0.5, "unlearn.data": NUMBERS[:10],
     "data": NUMBERS, 
 }  # fmt: skip
 OF_GAUSS = {**OF_NET, "data": NUMBERS}

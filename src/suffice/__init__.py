@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
     from suffice.models.hidden_markov.declaration import HiddenMarkovModel as HiddenMarkovModel
+    from suffice.models.independence import independence_test as independence_test
     from suffice.models.markov.approximate.options import GibbsSampling as GibbsSampling
     from suffice.models.markov.declaration import MarkovNetwork as MarkovNetwork
     from suffice.models.markov.feature import Feature as Feature
@@ -190,6 +191,7 @@ _EXPORTS: dict[str, str] = {
     # after the fit
     "Bootstrap": "suffice.fitting.bootstrap",
     "compare": "suffice.fitting.comparing",
+    "independence_test": "suffice.models.independence",
     "likelihood_ratio_test": "suffice.models.nesting",
     "pool": "suffice.fitting.pooling",
     "score_test": "suffice.models.score_tests",

@@ -10,7 +10,8 @@ import suffice as sf
 from suffice.array_types import Floats
 from suffice.choices import Registered
 from suffice.engines.junction_tree import TreePlan
-from suffice.fitting.parameter_table import ParameterTable
+from suffice.fitting.hypotheses import HypothesisTest
+from suffice.fitting.parameter_table import EstimateTable, NumberTable, ParameterTable
 from suffice.fitting.report import MatchedStatistics
 from suffice.models.bayesian.error_bars.effect import Effect
 from suffice.models.bayesian.error_bars.explain import Explanation
@@ -140,6 +141,9 @@ def gaussian() -> None:
     assert_type(graph.standard_errors_, Floats)
     assert_type(graph.deviance_, float)
     assert_type(graph.df_, int)
+    assert_type(graph.edge_correlations(0.9), EstimateTable)
+    assert_type(graph.edge_deviances(), NumberTable)
+    assert_type(sf.independence_test(graph, "x", "y"), HypothesisTest)
     assert_type(graph.joint_.mean, Floats)
     assert_type(graph.mean_standard_errors_, Floats)
     assert_type(graph.is_chordal, bool)

@@ -15,6 +15,7 @@ from suffice.choices import GaussianSolver, GraphFrame, Registered, choices
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
 from suffice.fitting.sklearn_face import Offered, needs_target
+from suffice.models.gaussian_graph import edge_tables
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import OWN_SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
@@ -203,6 +204,8 @@ class GaussianGraph(SummaryEstimator):
     # -- figures -----------------------------------------------------------------------------------------------------
 
     information_: Read[Floats] = delegated_property(GaussianGraphFitted.information)
+    edge_correlations = edge_tables.edge_correlations
+    edge_deviances = edge_tables.edge_deviances
 
     @property
     def standard_errors_(self) -> Floats:
