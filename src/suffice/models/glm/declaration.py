@@ -35,7 +35,7 @@ from suffice.fitting.named import NamedVector
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.fitting.sklearn_face import Offered, named_causes, needs_response, remember, weights_of
-from suffice.models.glm import effects, goodness, ratios, robust, roles, rowwise, terms
+from suffice.models.glm import effects, goodness, influence, ratios, robust, roles, rowwise, terms
 from suffice.models.glm.error_kinds import Clustered, NeweyWest
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
@@ -361,6 +361,7 @@ class GLM(ResponseEstimator):
     term_tests = terms.term_tests
     marginal_effects = effects.marginal_effects
     r_squared = goodness.r_squared
+    influence = influence.influence
     dispersion_tests = goodness.dispersion_tests
 
     def matched_statistics(self) -> MatchedStatistics | None:
