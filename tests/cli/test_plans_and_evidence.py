@@ -160,7 +160,6 @@ def test_priors_of_real_nodes(good: Command, place: Path) -> None:
         (("fit", "rain -> wet, wet -> x", "six.csv"), "not written as edges are here"),
         (("fit", "rain \u2192 wet", "six.csv"), "not written as edges are here"),
         (("fit", "rain <-> wet", "six.csv"), "not written as edges are here"),
-        (("fit", "rain - wet", "six.csv"), "not written as edges are here"),
         (("fit", "rain -> {wet, x}", "six.csv"), "not written as edges are here"),
         (("fit", "[rain][wet|rain", "six.csv"), "cannot be read from '[wet|rain' on"),
         (("fit", "-", "six.csv"), "STRUCTURE cannot come from stdin"),

@@ -108,7 +108,7 @@ LAWS: dict[str, Animal] = {
     "gamma-posterior": _posterior(lambda: sf.Gamma(shape=2.0, prior=sf.Gamma(1, 1)), REALS["u"]),
     "inverse-gamma": _fitted(sf.InverseGamma, REALS["u"]),
     "von-mises": _fitted(sf.VonMises, REALS["u"]),
-    "student-fitted": _fitted(sf.StudentT, [0.5, 0.7, 0.2, 9.0, 0.9, 1.1, 0.4]),
+    "student-fitted": _fitted(sf.StudentT, [0.5, 0.7, 0.2, 2.0, 0.9, 1.1, 0.4]),
     "beta": _fitted(sf.Beta, [0.2, 0.5, 0.4, 0.9]),
     "dirichlet": _fitted(sf.Dirichlet, [[0.2, 0.8], [0.5, 0.5], [0.3, 0.7]]),
     "normal-inverse-gamma": _law(lambda: sf.NormalInverseGamma(2, 1, 1, 0), [0.5, 2.0]),

@@ -37,6 +37,8 @@ SAME = 1e-9
 _PLAIN = ("x", "nonnegative")
 #: Columns of one statistic up to which products of pairs are compared.
 MOST_COLUMNS = 50
+#: Sums of extreme numbers may overflow; such a sum tells nothing apart, and `difference` passes over it.
+passing_over_overflow = np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,8 @@ class MarkedRows:
 def state_number(label: Hashable) -> float:
     """A number between 1 and 2 for a state, the same wherever it is met."""
     plain = label.item() if isinstance(label, np.generic) else label
-    text = str(float(plain)) if isinstance(plain, int | float) and not isinstance(plain, bool) else repr(plain)
+    number = isinstance(plain, int | float) and not isinstance(plain, bool) and abs(plain) < 2.0**1023
+    text = str(float(plain)) if number else repr(plain)  # type: ignore[arg-type]
     drawn = hashlib.blake2b(text.encode(), digest_size=6).digest()
     return 1.0 + int.from_bytes(drawn, "big") / 2.0**48
 
@@ -67,6 +70,7 @@ def named(*columns: Hashable) -> str:
 # -- of statistics -----------------------------------------------------------------------------------------------------
 
 
+@passing_over_overflow
 def marks_of_summary(summary: Summary) -> dict[str, tuple[float, float]]:
     """The marks that the statistics of rows hold."""
     marks: dict[str, tuple[float, float]] = {}
@@ -142,6 +146,7 @@ def _of_moments(
 # -- of rows -----------------------------------------------------------------------------------------------------------
 
 
+@passing_over_overflow
 def marks_of_steps(columns: Mapping[Hashable, NDArray[Any]], offsets: Any, weights: Floats | None) -> Marks:
     """The marks of sequences, steps end to end: sums of columns, of squares and of products with the step before.
 

@@ -156,12 +156,12 @@ def test_rows_of_tables_in_one_array_add_up_to_the_bit() -> None:
 
 def test_a_fit_that_fails_leaves_the_network_as_it_was() -> None:
     rng = np.random.default_rng(0)
-    net = sf.BayesianNetwork([("a", "b"), ("b", "c")], variance_floor=5.0)
+    net = sf.BayesianNetwork([("a", "b"), ("b", "c")], states={"c": [0, 1]})
     net.fit({name: rng.integers(0, 2, 200) for name in "abc"})
     held = net.to_dict()
     before = dict(vars(net))
-    with pytest.raises(sf.OptionError, match="variance_floor"):
-        net.fit({"a": [0, 1, None], "b": [0, 1, 1], "c": [1, 1, 0]})
+    with pytest.raises(sf.UnknownStateError, match="'c'"):
+        net.fit({"a": [0, 1, None], "b": [0, 1, 1], "c": [1, 1, 7]})
     assert vars(net).keys() == before.keys()
     assert all(vars(net)[name] is value for name, value in before.items())
     assert net.to_dict()["fitted"]["nodes"][0]["rows"].tolist() == held["fitted"]["nodes"][0]["rows"].tolist()

@@ -8,13 +8,14 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.engines.linear_predictor import RowBlock, transpose_product
-from suffice.fitting.row_marks import Marks, named, state_number
+from suffice.fitting.row_marks import Marks, named, passing_over_overflow, state_number
 from suffice.models.glm.design import Design
 
 #: Coefficients up to which each has a mark of its own.
 MOST_NAMES = 1_000
 
 
+@passing_over_overflow
 def marks_of_block(block: RowBlock, design: Design, numbers: Floats | None) -> Marks:
     """Sums over the rows of the response, its square, and its products with columns; numbers: of labels by code."""
     layout, size = design.layout, design.size

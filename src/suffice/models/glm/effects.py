@@ -87,7 +87,7 @@ def _checked_at(where: object) -> dict[Hashable, Any]:
     """The values at which columns are held; none for the words."""
     if isinstance(where, Mapping):
         return dict(where)
-    if where not in ("overall", "mean"):
+    if not isinstance(where, str) or where not in ("overall", "mean"):
         raise OptionError(f"at is {shortened(where)}; expected 'overall', 'mean' or values by column, {{'age': 50}}.")
     return {}
 
