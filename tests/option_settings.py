@@ -125,7 +125,7 @@ NET = {
     "size_report.data": pd.concat([ROWS, ROWS + 1]), "chains": 3, "steps": 4, "table": TABLE,
     "unlearn.sample_weight": np.full(10, 0.5),
     "log_probability.do": {"b": 1}, "query_rows.columns": ["a"],
-    "residuals.kind": "raw",
+    "residuals.kind": "raw", "coding": "sum", "reference": {"a": 1}, "effects.level": 0.5,
     "map_query.given": {"a": int(ROWS["a"].mode()[0] == 0)}, "map_query.do": {"b": int(ROWS["b"].mode()[0] == 0)},
 }  # fmt: skip
 OF_NET = {"data": ROWS, "variables": ["c"], "unlearn.data": ROWS[:10], "target": "a", "rows": ROWS}

@@ -100,6 +100,7 @@ def markov() -> None:
     assert_type(network.chi2_, float)
     assert_type(network.fitted_counts_, sf.Table)
     assert_type(network.residuals("adjusted"), sf.Table)
+    assert_type(network.effects("sum"), EstimateTable)
     assert_type(network.marginal("a"), sf.Table)
     assert_type(network.query("a", given={"b": 1}), UncertainTable)
     assert_type(network.query("a").interval(), tuple[sf.Table, sf.Table])

@@ -18,7 +18,7 @@ from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
 from suffice.fitting.portrait import Portrait
 from suffice.models.em.rows import has_missing
-from suffice.models.markov import builders, comparison, residuals
+from suffice.models.markov import builders, comparison, contrasts, residuals
 from suffice.models.markov.approximate.estimates import Estimate, estimate_log_partition, estimate_score
 from suffice.models.markov.error_bars import answered
 from suffice.models.markov.feature import Feature
@@ -325,6 +325,7 @@ class MarkovNetwork(SummaryEstimator):
     adjusted_df_ = computed(comparison.adjusted_df)
     fitted_counts_ = computed(comparison.fitted_counts)
     residuals = residuals.residuals
+    effects = contrasts.effects
 
     def deviance(self, data: object, *, sample_weight: object = None, columns: object = None) -> float:
         """G^2 of these rows against the saturated model, from the joint states that occur in them.
