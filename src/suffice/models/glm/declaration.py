@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -35,7 +34,7 @@ from suffice.fitting.named import NamedVector
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.fitting.sklearn_face import Offered, named_causes, needs_response, remember, weights_of
-from suffice.models.glm import effects, goodness, influence, ratios, robust, roles, rowwise, terms
+from suffice.models.glm import effects, goodness, influence, quantile_residuals, ratios, robust, roles, rowwise, terms
 from suffice.models.glm.error_kinds import Clustered, NeweyWest
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
@@ -435,13 +434,22 @@ class GLM(ResponseEstimator):
 
     score = Offered(score, roles.without_likelihood)  # type: ignore[assignment]
 
-    def residuals(self, X: Any, y: Any = None, *, kind: Residual = "deviance", **rows: Unpack[RowOptions]) -> Floats:
-        """Residuals of rows (n,): "response", "pearson", "deviance" or "working".
+    def residuals(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        kind: Residual = "deviance",
+        random_state: Any = None,
+        **rows: Unpack[RowOptions],
+    ) -> Floats:
+        """Residuals of rows (n,): "response", "pearson", "deviance", "working" or "quantile".
 
+        The last are normal where the model holds (Dunn and Smyth 1996); of counts they have draws, by `random_state`.
         Of a Dask or Spark frame a frame with the column "residual"; not computed yet. `leverage` is like it.
         """
-        given, figure = {"y": y, **rows}, partial(rowwise.residuals, kind=kind)
-        return rowwise.figures_of_rows(self.fitted_, X, given, self._options["unknown"], figure, "residual")
+        figure = quantile_residuals.residual_figure(self.fitted_, X, kind, random_state)
+        return rowwise.figures_of_rows(self.fitted_, X, {"y": y, **rows}, self._options["unknown"], figure, "residual")
 
     def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> Floats:
         """The diagonal of ``W^1/2 X (X'WX)^-1 X' W^1/2`` (n,) on the rows of the fit."""

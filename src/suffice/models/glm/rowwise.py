@@ -330,7 +330,7 @@ def _states(fitted: GLMFitted, y: Any) -> tuple[Any, ...] | None:
 
 
 def residuals(fitted: GLMFitted, rows: Scored, kind: str) -> Floats:
-    """Residuals of one of four kinds (n,)."""
+    """Residuals of one of the kinds that need no distribution (n,)."""
     choice(kind, "kind", choices(Residual))
     if not isinstance(fitted.family_object, Family):
         raise OptionError(f"Residuals of the {fitted.family} family are not offered.")
