@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from suffice.models.markov_chain.smoothing import Katz as Katz
     from suffice.models.markov_chain.smoothing import KneserNey as KneserNey
     from suffice.models.mixture import Mixture as Mixture
+    from suffice.models.nested_sequence import likelihood_ratio_tests as likelihood_ratio_tests
     from suffice.models.nesting import likelihood_ratio_test as likelihood_ratio_test
     from suffice.models.score_tests import score_test as score_test
     from suffice.models.structures import DirectedGraph as DirectedGraph
@@ -193,6 +194,7 @@ _EXPORTS: dict[str, str] = {
     "compare": "suffice.fitting.comparing",
     "independence_test": "suffice.models.independence",
     "likelihood_ratio_test": "suffice.models.nesting",
+    "likelihood_ratio_tests": "suffice.models.nested_sequence",
     "pool": "suffice.fitting.pooling",
     "score_test": "suffice.models.score_tests",
     "wald_test": "suffice.fitting.hypotheses",

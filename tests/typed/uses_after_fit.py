@@ -11,7 +11,7 @@ import suffice as sf
 from suffice.fitting.comparing import ModelComparison
 from suffice.fitting.hypotheses import HypothesisTest
 from suffice.fitting.named import NamedVector
-from suffice.fitting.parameter_table import ParameterTable
+from suffice.fitting.parameter_table import NumberTable, ParameterTable
 from suffice.fitting.pooling import PooledEstimates
 
 
@@ -32,6 +32,7 @@ def main() -> None:
     test = sf.likelihood_ratio_test(sf.Normal(variance=1.0).fit(rows), law)
     assert_type(test, HypothesisTest)
     assert_type(test.p_value, float)
+    assert_type(sf.likelihood_ratio_tests(sf.Normal(variance=1.0).fit(rows), law), NumberTable)
     assert_type(sf.wald_test(law, "mean"), HypothesisTest)
     assert_type(sf.score_test(sf.MarkovNetwork([("a",), ("b",)]).fit({"a": [0, 1], "b": [1, 0]}), "ab"), HypothesisTest)
     pooled = sf.pool([law, sf.Normal().fit(rows + 1.0)])
