@@ -61,6 +61,7 @@ def main() -> None:
     assert_type(model.term_tests(X, y, method="likelihood-ratio"), NumberTable)
     assert_type(model.marginal_effects(X, at={"x0": 1.0}, discrete=["x0"]), EstimateTable)
     assert_type(model.residuals(X, y, kind="quantile", random_state=1), Floats)
+    assert_type(model.prediction_intervals(X, 0.9), Floats)
     assert_type(model.r_squared(), NumberTable)
     assert_type(model.influence(X, y).dfbetas, Floats)
     assert_type(model.dispersion_tests(X, y), NumberTable)

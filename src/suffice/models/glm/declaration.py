@@ -34,7 +34,7 @@ from suffice.fitting.named import NamedVector
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.fitting.sklearn_face import Offered, named_causes, needs_response, remember, weights_of
-from suffice.models.glm import effects, goodness, influence, quantile_residuals, ratios, robust, roles, rowwise, terms
+from suffice.models.glm import effects, goodness, influence, predictive, ratios, robust, roles, rowwise, terms
 from suffice.models.glm.error_kinds import Clustered, NeweyWest
 from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
@@ -42,6 +42,7 @@ from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowOptions
 from suffice.models.glm.matched import MatchedRows
 from suffice.models.glm.missing import complete_rows, noted
+from suffice.models.glm.quantile_residuals import residual_figure
 from suffice.models.glm.results import (
     CoefficientPosterior,
     degrees_of_freedom,
@@ -361,6 +362,7 @@ class GLM(ResponseEstimator):
     marginal_effects = effects.marginal_effects
     r_squared = goodness.r_squared
     influence = influence.influence
+    prediction_intervals = predictive.prediction_intervals
     dispersion_tests = goodness.dispersion_tests
 
     def matched_statistics(self) -> MatchedStatistics | None:
@@ -448,7 +450,7 @@ class GLM(ResponseEstimator):
         The last are normal where the model holds (Dunn and Smyth 1996); of counts they have draws, by `random_state`.
         Of a Dask or Spark frame a frame with the column "residual"; not computed yet. `leverage` is like it.
         """
-        figure = quantile_residuals.residual_figure(self.fitted_, X, kind, random_state)
+        figure = residual_figure(self.fitted_, X, kind, random_state)
         return rowwise.figures_of_rows(self.fitted_, X, {"y": y, **rows}, self._options["unknown"], figure, "residual")
 
     def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Unpack[RowOptions]) -> Floats:

@@ -30,12 +30,12 @@ def residual_figure(fitted: GLMFitted, X: Any, kind: str, random_state: Any) -> 
         if random_state is not None:
             raise OptionError(f"random_state= belongs to kind='quantile'; residuals of kind={kind!r} have no draws.")
         return partial(residuals, kind=kind)
-    if fitted.family not in {**_COUNTED, **_CONTINUOUS}:
+    if fitted.family not in {**COUNTED, **CONTINUOUS}:
         raise OptionError(
             f"Quantile residuals need the distribution of the response, which the {fitted.family} family does not tell "
             "here; they are for gaussian, gamma, inverse_gaussian, poisson, negative_binomial and binomial."
         )
-    if fitted.family in _CONTINUOUS:
+    if fitted.family in CONTINUOUS:
         if random_state is not None:
             raise OptionError(
                 f"random_state= has no effect: quantile residuals of the {fitted.family} family have no draws."
@@ -52,7 +52,7 @@ def residual_figure(fitted: GLMFitted, X: Any, kind: str, random_state: Any) -> 
 
 def _continuous(fitted: GLMFitted, rows: Scored) -> Floats:
     """Those of a density (n,)."""
-    return _normal(*_CONTINUOUS[fitted.family](rows.y, _means(fitted, rows), fitted.dispersion))
+    return _normal(*CONTINUOUS[fitted.family](rows.y, _means(fitted, rows), fitted.dispersion))
 
 
 def _counted(fitted: GLMFitted, rows: Scored, rng: np.random.Generator) -> Floats:
@@ -67,7 +67,7 @@ def _counted(fitted: GLMFitted, rows: Scored, rng: np.random.Generator) -> Float
             "residuals of another kind."
         )
     more = trials if fitted.family == "binomial" else one_predictor_family(fitted.family, fitted.size)
-    mean, tails = _means(fitted, rows), _COUNTED[fitted.family]
+    mean, tails = _means(fitted, rows), COUNTED[fitted.family]
     upper, lower = tails(whole, mean, more), tails(whole - 1.0, mean, more)
     share = rng.random(len(whole))
     return _normal(lower[0] + share * (upper[0] - lower[0]), upper[1] + (1.0 - share) * (lower[1] - upper[1]))
@@ -129,5 +129,5 @@ def _inverse_gaussian(y: Floats, mean: Floats, phi: Any) -> tuple[Floats, Floats
     return law.cdf(y), law.sf(y)
 
 
-_COUNTED: dict[str, Tails] = {"poisson": _poisson, "negative_binomial": _negative_binomial, "binomial": _binomial}
-_CONTINUOUS: dict[str, Tails] = {"gaussian": _gaussian, "gamma": _gamma, "inverse_gaussian": _inverse_gaussian}
+COUNTED: dict[str, Tails] = {"poisson": _poisson, "negative_binomial": _negative_binomial, "binomial": _binomial}
+CONTINUOUS: dict[str, Tails] = {"gaussian": _gaussian, "gamma": _gamma, "inverse_gaussian": _inverse_gaussian}
