@@ -123,7 +123,7 @@ NET = {
     "engine": "sampling",
     "n": 7, "random_state": 3, "variables": ["a"], "keep": 0.5, "classes": [0, 1, 2], "missing": 0.5, "data": ROWS[:20],
     "size_report.data": pd.concat([ROWS, ROWS + 1]), "chains": 3, "steps": 4, "table": TABLE,
-    "unlearn.sample_weight": np.full(10, 0.5),
+    "unlearn.sample_weight": np.full(10, 0.5), "impute.method": "draws",
     "log_probability.do": {"b": 1}, "query_rows.columns": ["a"],
     "residuals.kind": "raw", "coding": "sum", "reference": {"a": 1}, "effects.level": 0.5,
     "map_query.given": {"a": int(ROWS["a"].mode()[0] == 0)}, "map_query.do": {"b": int(ROWS["b"].mode()[0] == 0)},
@@ -131,10 +131,11 @@ NET = {
 OF_NET = {"data": ROWS, "variables": ["c"], "unlearn.data": ROWS[:10], "target": "a", "rows": ROWS}
 DRAWN: dict[str, dict[str, Any]] = {
     "sample": {"n": 20, "random_state": 0}, "sample.random_state": {"n": 20}, "log_probability.do": {"given": {"c": 1}},
-    "query.engine": {"given": {"a": 0}},
+    "query.engine": {"given": {"a": 0}}, "impute": {"rows": ROWS.where(np.arange(N)[:, None] % 4 != [0, 1, 2])},
 }  # fmt: skip
 MATRIX = RNG.normal(size=(N, 3)) @ (np.eye(3) + 0.4)
 NUMBERS = pd.DataFrame(MATRIX, columns=["a", "b", "c"])
+IMPUTED = {"impute": {"rows": NUMBERS.where(np.arange(N)[:, None] % 4 != [0, 1, 2])}}
 SQUARES = NUMBERS[:10].cov()
 GAUSS = {
     **NET, "y": WEIGHTS, "given": {"a": 1.0}, "covariance": SQUARES, "sample_mean": np.full(3, 0.1), "n": 9,
@@ -313,7 +314,7 @@ SETTINGS: dict[str, Setting] = {
         fitted(lambda: sf.BayesianNetwork(NETWORK), NUMBERS),
         OF_GAUSS,
         {**GAUSS, "do": {"b": 1.0}, "log_probability.do": {"b": 1.0}, "map_query.do": {"b": 1.0}},
-        {**DRAWN, "log_probability.do": {"given": {"c": 1.0}}},
+        {**DRAWN, **IMPUTED, "log_probability.do": {"given": {"c": 1.0}}},
         ("log_predictive", "predict_proba", "query_rows"),
     ),
     "network with a target": Setting(

@@ -18,6 +18,8 @@ Registered = NewType("Registered", str)
 Estimate = Literal["mean", "map"]
 MissingValues = Literal["em", "raise"]
 UnseenRow = Literal["uniform", "nan", "raise"]
+#: What takes the place of missing values.
+Imputation = Literal["map", "mean", "draws"]
 ParentOrder = Literal["forward", "reversed"]
 
 # -- solvers -----------------------------------------------------------------------------------------------------------

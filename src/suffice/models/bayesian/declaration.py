@@ -14,6 +14,7 @@ from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_pro
 from suffice.fitting.fit import Fit
 from suffice.fitting.sklearn_face import Offered
 from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.impute import impute
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import IDLE, check_mappings, check_options, check_start
@@ -300,6 +301,7 @@ class BayesianNetwork(SummaryEstimator):
     n_iter_: Read[int] = computed(steps_of)
     query_rows = delegated(NetworkFitted.query_rows)
     sample = drawn(NetworkFitted.sample)
+    impute = impute
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
