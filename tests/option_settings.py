@@ -124,11 +124,20 @@ NET = {
     "n": 7, "random_state": 3, "variables": ["a"], "keep": 0.5, "classes": [0, 1, 2], "missing": 0.5, "data": ROWS[:20],
     "size_report.data": pd.concat([ROWS, ROWS + 1]), "chains": 3, "steps": 4, "table": TABLE,
     "unlearn.sample_weight": np.full(10, 0.5), "impute.method": "draws",
+    "d_separated.given": "b", "mutual_information.given": "c",
     "log_probability.do": {"b": 1}, "query_rows.columns": ["a"],
     "residuals.kind": "raw", "coding": "sum", "reference": {"a": 1}, "effects.level": 0.5,
     "map_query.given": {"a": int(ROWS["a"].mode()[0] == 0)}, "map_query.do": {"b": int(ROWS["b"].mode()[0] == 0)},
 }  # fmt: skip
-OF_NET = {"data": ROWS, "variables": ["c"], "unlearn.data": ROWS[:10], "target": "a", "rows": ROWS}
+OF_NET = {
+    "first": "a",
+    "second": "b",
+    "data": ROWS,
+    "variables": ["c"],
+    "unlearn.data": ROWS[:10],
+    "target": "a",
+    "rows": ROWS,
+}
 DRAWN: dict[str, dict[str, Any]] = {
     "sample": {"n": 20, "random_state": 0}, "sample.random_state": {"n": 20}, "log_probability.do": {"given": {"c": 1}},
     "query.engine": {"given": {"a": 0}}, "impute": {"rows": ROWS.where(np.arange(N)[:, None] % 4 != [0, 1, 2])},

@@ -13,6 +13,7 @@ from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property, drawn
 from suffice.fitting.fit import Fit
 from suffice.fitting.sklearn_face import Offered
+from suffice.models.bayesian.arcs import arc_strengths, d_separated, markov_blanket, mutual_information
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.impute import impute
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
@@ -301,6 +302,10 @@ class BayesianNetwork(SummaryEstimator):
     n_iter_: Read[int] = computed(steps_of)
     query_rows = delegated(NetworkFitted.query_rows)
     sample = drawn(NetworkFitted.sample)
+    markov_blanket = markov_blanket
+    d_separated = d_separated
+    mutual_information = mutual_information
+    arc_strengths = arc_strengths
     impute = impute
 
     def portrait(self) -> Portrait:
