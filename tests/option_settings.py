@@ -124,7 +124,7 @@ NET = {
     "n": 7, "random_state": 3, "variables": ["a"], "keep": 0.5, "classes": [0, 1, 2], "missing": 0.5, "data": ROWS[:20],
     "size_report.data": pd.concat([ROWS, ROWS + 1]), "chains": 3, "steps": 4, "table": TABLE,
     "unlearn.sample_weight": np.full(10, 0.5), "impute.method": "draws",
-    "d_separated.given": "b", "mutual_information.given": "c",
+    "d_separated.given": "b", "mutual_information.given": "c", "surprise.n": 9,
     "log_probability.do": {"b": 1}, "query_rows.columns": ["a"],
     "residuals.kind": "raw", "coding": "sum", "reference": {"a": 1}, "effects.level": 0.5,
     "map_query.given": {"a": int(ROWS["a"].mode()[0] == 0)}, "map_query.do": {"b": int(ROWS["b"].mode()[0] == 0)},

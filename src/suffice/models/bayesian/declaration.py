@@ -21,6 +21,7 @@ from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import IDLE, check_mappings, check_options, check_start
 from suffice.models.bayesian.posterior import LearnedParameters, answered, answered_by_node, told_parameters
 from suffice.models.bayesian.structure import Parents, check_node, checked_parents, open_structure, read_structure
+from suffice.models.bayesian.surprise import conflict, node_scores, surprise
 from suffice.models.bayesian.target import (
     check_target,
     classes_of,
@@ -306,6 +307,9 @@ class BayesianNetwork(SummaryEstimator):
     d_separated = d_separated
     mutual_information = mutual_information
     arc_strengths = arc_strengths
+    conflict = conflict
+    surprise = surprise
+    node_scores = node_scores
     impute = impute
 
     def portrait(self) -> Portrait:
