@@ -36,6 +36,7 @@ def bayesian() -> None:
     assert_type(net.n_params_, int)
     assert_type(net.score(STATES), float)
     assert_type(net.score_samples(STATES), Floats)
+    assert net.impute({"a": [1, None], "b": [None, 0]})["b"][1] == 0
     assert_type(net.markov_blanket("a"), tuple[Hashable, ...])
     assert_type(net.d_separated("a", "b"), bool)
     assert_type(net.mutual_information("a", "b"), float)
