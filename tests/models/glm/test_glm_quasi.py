@@ -123,3 +123,11 @@ def test_a_node_of_a_network_has_the_same_log_likelihood() -> None:
 def test_distributions_of_counts_stay_on_the_counts(member: Any) -> None:
     assert member.log_prob([0.5, 1e-3, -1.0, np.nan]).tolist() == [-np.inf] * 4
     assert np.isfinite(member.log_prob([0.0, 1.0, 7.0])).all()
+
+
+def test_a_node_that_has_learned_counts_gives_other_numbers_no_probability() -> None:
+    """Its likelihood goes on between the counts only where it has learned such numbers."""
+    table = {"a": X[:, 0], "y": np.round(Y)}
+    net = sf.BayesianNetwork([("a", "y")], nodes={"y": sf.GLM("poisson")}, states={"a": "real", "y": "real"}).fit(table)
+    assert net.log_probability({"a": 0.1, "y": 2.5}) == -np.inf
+    assert np.isfinite(net.log_probability({"a": 0.1, "y": 2.0}))

@@ -96,9 +96,9 @@ class CountFamily(MemberFamily):
         """Numbers of at least 0: rates have such responses."""
         return np.isfinite(y) & (y >= 0.0)
 
-    def is_quasi(self, y: Floats) -> bool:
-        """Whether some y is no count."""
-        return not bool(in_support(y).all())
+    def drawn(self, y: Floats) -> Flags:
+        """Counts."""
+        return in_support(y)
 
     def inside(self, mean: Floats) -> bool:
         """Positive, or 0 where it underflows."""

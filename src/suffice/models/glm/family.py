@@ -129,9 +129,13 @@ class Family(ResponseFamily):
         """Whether each y lies in the support."""
         return np.isfinite(y)
 
+    def drawn(self, y: Floats) -> Flags:
+        """Whether the distribution draws each y; of others that are allowed the likelihood is a quasi-likelihood."""
+        return self.allowed(y)
+
     def is_quasi(self, y: Floats) -> bool:
-        """Whether some y is none that the distribution draws, so that the likelihood is a quasi-likelihood."""
-        return False
+        """Whether some y is none that the distribution draws."""
+        return not bool(self.drawn(y).all())
 
     def check(self, y: Floats, start: int = 0, what: str = "The response") -> None:
         """Raise at the first y outside the support; start: the number of the first row; what: y, in words."""

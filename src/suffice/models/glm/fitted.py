@@ -43,7 +43,8 @@ class GLMFitted(Coefficients):
     centre, predictors first, both in the engine's layout: neither is estimated, and neither has an error.
 
     `specification` is what formulaic has made of a `formula`, and `response` the column of the response, where it has a
-    name. `deviance`, `null_deviance` and `pearson` are sums over the rows of the fit, of which there were `weight`.
+    name. `deviance`, `null_deviance` and `pearson` are sums over the rows of the fit, of which there were `weight`;
+    `quasi`: some of them had a response that the family does not draw, such as a number between counts.
     """
 
     information: Information
@@ -62,6 +63,7 @@ class GLMFitted(Coefficients):
     precision: Floats | None = None
     posterior: tuple[Floats, Floats, float, Any] | None = None
     updates: int = 0
+    quasi: bool = False
     iterates: tuple[Floats, ...] = ()
     specification: Any = None
     formula: str | None = None

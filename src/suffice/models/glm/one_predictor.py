@@ -444,6 +444,7 @@ class PredictorSearch(IteratedRegression):
             null_deviance=null_deviance(self.data, self.distribution, self.sums.mean),
             pearson=sums.pearson,
             df_resid=self.data.weight - coefficients,
+            quasi=self.sums.quasi,
             n_params=coefficients - len(self.corners(ended)) + estimated,
             sandwich=None if ended.separation.exists is False else end.covariance(self.options.given["covariance"]),
             iterates=tuple(

@@ -354,7 +354,9 @@ class GLMNode(UnitFree):
             known = np.nan_to_num(eta, nan=0.0, posinf=np.inf, neginf=-np.inf)
             return self._defined(family.log_prob_of_rows(self.learned, known, y, None), eta)
         self._mean_of(eta)
-        allowed = self.learned.row_distribution().family.allowed(y)
+        own = self.learned.row_distribution().family
+        # Between the counts there is a likelihood where such numbers were learned from, and no probability elsewhere.
+        allowed = own.allowed(y) if self.learned.quasi else own.drawn(y)
         inside = np.where(allowed, y, 1.0)
         logs = family.log_prob_of_rows(replace(self.learned, dispersion=self.dispersion), eta, inside, None)
         return np.where(allowed, logs, -np.inf)
