@@ -110,7 +110,8 @@ class TableNode(UnitFree):
             first = int(np.flatnonzero(wrong)[0])
             places = np.unravel_index(first, shape[:-1]) if len(domain) > 1 else ()
             where = {v.name: v.states[int(code)] for v, code in zip(domain.variables, places, strict=False)}
-            columns = rows.ndim == 2 and len(domain) > 1 and bool((np.abs(table.sum(axis=0) - 1) <= 1e-6).all())
+            sums = np.minimum(table, 2.0).sum(axis=0)  # So that nothing overflows.
+            columns = rows.ndim == 2 and len(domain) > 1 and bool((np.abs(sums - 1) <= 1e-6).all())
             turned = " Its columns do: give its transpose, parents first, the states of the node last." * columns
             raise OptionError(
                 f"The table of {name!r} has a row that is not a distribution{f' at {where!r}' if where else ''}: "
