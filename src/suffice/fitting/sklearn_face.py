@@ -93,7 +93,8 @@ def _readable(model: Any, X: Any, *, sparse: bool = False) -> RowMatrix | None:
     matrix = matrix_of(X)
     if matrix is not None and matrix.sparse and not sparse:
         raise DataError(f"A {type(model).__name__} takes no sparse matrix; give X.toarray().")
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+    dtype = getattr(X, "dtype", None)  # Frames may have a column of that name.
+    if isinstance(dtype, np.dtype) and dtype.kind == "c":
         raise DataError(
             "Complex data not supported: X holds complex numbers. Give real and imaginary parts as columns."
         )
