@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from suffice.array_types import Floats
+from suffice.checks import choice
+from suffice.choices import Residual, choices
 from suffice.errors import DataError, OptionError
 from suffice.families.base import generator
 from suffice.models.glm.fitted import GLMFitted
@@ -26,7 +28,7 @@ Tails = Callable[[Floats, Floats, Any], tuple[Floats, Floats]]
 
 def residual_figure(fitted: GLMFitted, X: Any, kind: str, random_state: Any) -> Figure:
     """What `GLM.residuals` asks of rows."""
-    if kind != "quantile":
+    if choice(kind, "kind", choices(Residual)) != "quantile":
         if random_state is not None:
             raise OptionError(f"random_state= belongs to kind='quantile'; residuals of kind={kind!r} have no draws.")
         return partial(residuals, kind=kind)

@@ -11,7 +11,7 @@ import numpy as np
 
 from suffice.array_types import Floats
 from suffice.checks import choice, listed_names
-from suffice.choices import Predicted, Residual, choices
+from suffice.choices import Predicted, choices
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.fitting.contract import Inputs
@@ -331,7 +331,6 @@ def _states(fitted: GLMFitted, y: Any) -> tuple[Any, ...] | None:
 
 def residuals(fitted: GLMFitted, rows: Scored, kind: str) -> Floats:
     """Residuals of one of the kinds that need no distribution (n,)."""
-    choice(kind, "kind", choices(Residual))
     if not isinstance(fitted.family_object, Family):
         raise OptionError(f"Residuals of the {fitted.family} family are not offered.")
     distribution = fitted.row_distribution()
