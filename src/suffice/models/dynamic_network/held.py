@@ -18,11 +18,19 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.checks import weights_of
 from suffice.domain import Domain
-from suffice.errors import DataError, EstimateError, OptionError
-from suffice.fitting.summaries import Declaring, read_columns
+from suffice.errors import EstimateError, OptionError
+from suffice.fitting.summaries import Declaring
 from suffice.models.dynamic_network.clock import ShortestSteps, Step, jumps_of, same_step, shortest_steps
 from suffice.models.dynamic_network.learning import family_rows
-from suffice.models.dynamic_network.series import Required, Series, SeriesForm, with_gaps, with_inputs
+from suffice.models.dynamic_network.series import (
+    Required,
+    Series,
+    SeriesForm,
+    idle_step,
+    settled_columns,
+    with_gaps,
+    with_inputs,
+)
 from suffice.models.dynamic_network.structure import SliceStructure, name_of
 from suffice.models.em.held_rows import HeldRows, row_marks
 from suffice.models.em.rows import ObservedRows
@@ -357,18 +365,7 @@ def hold_series(
     guess: bool,
 ) -> HeldSeries:
     """The series of a table, held where they are."""
-    if source.unordered and form.by is None:
-        raise OptionError(
-            f"The rows of {source.unordered} come in no order of their own, and slices have one. Name the column that "
-            "orders them by order=, or by time= where its gaps are missing slices."
-        )
-    beside = [name for name in (form.group, form.by) if name is not None]
-    source.check_columns(beside)
-    readable = [name for name in source.columns if name not in beside]
-    domain, notes = read_columns(source, required(readable), declaring)
-    settled = source.settle(domain)
-    if not settled.rows:
-        raise DataError("There are no slices: the table has no rows. Give at least one.")
+    settled, ignored, notes = settled_columns(source, form, required, declaring)
     ways: dict[str, Any] = {"group": form.group, "order": form.by, "threads": options["threads"]}
     if form.time is not None:
         ways["raw"] = (form.time,)
@@ -378,7 +375,6 @@ def hold_series(
         notes = (*notes, *words)
     work = SeriesWork(settled.domain, structure, form.time, step)
     held = source.hold(work, settled, memory_limit=options["memory_limit"], **ways)
-    ignored = tuple(name for name in readable if name not in settled.domain)
     series = HeldSeries(settled.domain, held, step, notes, max(source.passes, 1), settled.rows, ignored)
     gaps = series.overview.slices - settled.rows
     if gaps:
@@ -396,7 +392,7 @@ def _settled_step(
         steps: ShortestSteps = held.sum(None)
     if not steps.dates:
         if form.step is not None:
-            raise OptionError(f"step= has no effect: {form.time!r} holds whole numbers, one a slice. Leave it out.")
+            raise idle_step(form.time)
         return None, ()
     if step is not None:
         return step, ()

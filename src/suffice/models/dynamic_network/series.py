@@ -23,7 +23,9 @@ from suffice.models.dynamic_network.clock import Step, jumps_of, read_step, same
 from suffice.models.dynamic_network.structure import SliceStructure, Span, is_timed, lag_of, name_of
 from suffice.models.em.rows import ObservedRows
 from suffice.models.row_answers import coded
+from suffice.sources.base import Source
 from suffice.sources.grouping import concatenated, values_of
+from suffice.sources.held import Settled
 from suffice.sources.opening import open_source
 from suffice.sources.sequence_tables import has_names, laid_out
 
@@ -195,6 +197,30 @@ class Series:
 Required = Callable[[Sequence[Hashable]], Mapping[Hashable, Variable | None]]
 
 
+def settled_columns(
+    source: Source, form: SeriesForm, required: Required, declaring: Declaring
+) -> tuple[Settled, tuple[Hashable, ...], tuple[Any, ...]]:
+    """The columns of a table of slices, settled; the names of those left out, and what there is to say."""
+    if source.unordered and form.by is None:
+        raise OptionError(
+            f"The rows of {source.unordered} come in no order of their own, and slices have one. Name the column that "
+            "orders them by order=, or by time= where its gaps are missing slices."
+        )
+    beside = [name for name in (form.group, form.by) if name is not None]
+    source.check_columns(beside)
+    readable = [name for name in source.columns if name not in beside]
+    domain, notes = read_columns(source, required(readable), declaring)
+    settled = source.settle(domain)
+    if not settled.rows:
+        raise DataError("There are no slices: the table has no rows. Give at least one.")
+    return settled, tuple(name for name in readable if name not in settled.domain), notes
+
+
+def idle_step(time: Hashable) -> OptionError:
+    """What to raise where step= is given beside numbered slices."""
+    return OptionError(f"step= has no effect: {time!r} holds whole numbers, one a slice. Leave it out.")
+
+
 def read_series(
     data: Any,
     form: SeriesForm,
@@ -226,23 +252,12 @@ def read_series(
             "no names. Give a frame, or a dict such as {'rain': array[:, 0]}."
         )
     source = open_source(data)
-    if source.unordered and form.by is None:
-        raise OptionError(
-            f"The rows of {source.unordered} come in no order of their own, and slices have one. Name the column that "
-            "orders them by order=, or by time= where its gaps are missing slices."
-        )
-    beside = [name for name in (form.group, form.by) if name is not None]
-    source.check_columns(beside)
-    readable = [name for name in source.columns if name not in beside]
-    domain, notes = read_columns(source, required(readable), declaring)
-    settled = source.settle(domain)
+    settled, ignored, notes = settled_columns(source, form, required, declaring)
     parts: dict[Hashable, list[Column]] = {name: [] for name in settled.domain.names}
     for batch in source.batches(settled.domain):
         for name, column in coded(batch).items():
             parts[name].append(column)
     columns = {name: np.concatenate(pieces) if pieces else np.zeros(0) for name, pieces in parts.items()}
-    if not settled.rows:
-        raise DataError("There are no slices: the table has no rows. Give at least one.")
     if lengths is None:
         order, offsets, times = laid_out(source, form.group, form.by, settled.rows)
         if order is not None:
@@ -252,7 +267,7 @@ def read_series(
     if form.time is not None and times is not None:
         jumps, learned = jumps_of(times, offsets, form.time, step, guess=guess)
         if form.step is not None and learned is None:
-            raise OptionError(f"step= has no effect: {form.time!r} holds whole numbers, one a slice. Leave it out.")
+            raise idle_step(form.time)
         if learned is not None and step is None:
             notes = (*notes, f"a slice is {learned}, the shortest step of {form.time!r}")
         step = learned or step
@@ -260,7 +275,6 @@ def read_series(
         notes = (*notes, *words)
     weights = weights_of(sample_weight, len(offsets) - 1)
     listed = tables is not None or form.group is not None
-    ignored = tuple(name for name in readable if name not in settled.domain)
     passes = max(source.passes, 1)
     return Series(settled.domain, columns, offsets, weights, settled.rows, listed, notes, passes, ignored, step)
 
